@@ -1,0 +1,77 @@
+import { pow2 } from './bits.js';
+
+/**
+ * exp, ln, sine and cosine in f64 from + - * / alone: the same bits in every JavaScript engine, whose own Math
+ * functions may differ in the last place. Used for rope tables, attention factors, sampling and log-probabilities.
+ */
+
+const LN2 = 0.6931471805599453;
+const HALF_PI = 1.5707963267948966;
+/** pi/2 in two parts: the first has 33 bits, so its product with a quadrant number below 2^20 is exact. */
+const HALF_PI_HIGH = 1.5707963267341256;
+const HALF_PI_LOW = 6.077100506506192e-11;
+
+/** Natural logarithm of a positive finite x; relative error about 3e-16. */
+export function ln(x: number): number {
+  let exponent = 0;
+  while (x > 1.5) {
+    x *= 0.5;
+    exponent++;
+  }
+  while (x < 0.75) {
+    x *= 2;
+    exponent--;
+  }
+  const z = (x - 1) / (x + 1);
+  const zz = z * z;
+  let term = z;
+  let sum = z;
+  for (let i = 3; i < 60; i += 2) {
+    term *= zz;
+    sum += term / i;
+  }
+  return 2 * sum + exponent * LN2;
+}
+
+/** e^x; relative error about 3e-16; 0 below -708, so that no subnormal appears. Rejects nothing: callers keep x below 709. */
+export function exp(x: number): number {
+  if (x < -708) return 0;
+  const k = Math.floor(x / LN2 + 0.5);
+  const r = x - k * LN2;
+  let term = 1;
+  let sum = 1;
+  for (let i = 1; i < 24; i++) {
+    term = (term * r) / i;
+    sum += term;
+  }
+  return sum * pow2(k);
+}
+
+/** [sine, cosine] of an angle in radians, |angle| below 2^20; absolute error about 3e-16. */
+export function sinCos(angle: number): [number, number] {
+  const quadrant = Math.floor(angle / HALF_PI + 0.5);
+  const r = angle - quadrant * HALF_PI_HIGH - quadrant * HALF_PI_LOW;
+  const rr = r * r;
+  let term = r;
+  let sine = r;
+  for (let i = 3; i < 24; i += 2) {
+    term = (-term * rr) / ((i - 1) * i);
+    sine += term;
+  }
+  term = 1;
+  let cosine = 1;
+  for (let i = 2; i < 24; i += 2) {
+    term = (-term * rr) / ((i - 1) * i);
+    cosine += term;
+  }
+  switch (((quadrant % 4) + 4) % 4) {
+    case 0:
+      return [sine, cosine];
+    case 1:
+      return [cosine, -sine];
+    case 2:
+      return [-sine, -cosine];
+    default:
+      return [-cosine, sine];
+  }
+}

@@ -1,0 +1,5 @@
+export * from './bits.js';
+export * from './constants.js';
+export * from './encode.js';
+export * from './float64.js';
+export * from './rope-tables.js';

@@ -1,0 +1,58 @@
+import type { Step, StepResult } from './batch.js';
+import type { Plan } from './plan.js';
+import type { WeightSource } from './weights.js';
+
+/** The version of docs/NUMERICS.md that a canonical schedule implements. */
+export const NUMERICS_ID = 'stet-1';
+
+export interface BackendInfo {
+  /** `cpu`, `reference`, `webgpu`, … */
+  readonly name: string;
+  /** The device in words, e.g. `AVX-512, bf16 dot, 2 threads`. */
+  readonly device: string;
+  /** Canonical numerics, or null where the backend has no canonical schedule. */
+  readonly numerics: typeof NUMERICS_ID | null;
+  /** `portable`: the bits of docs/NUMERICS.md; `none`: deterministic requests are refused. */
+  readonly canonical: 'portable' | 'none';
+  /** `canonical`: the fast schedule gives the canonical bits, so nothing needs verifying; `free`: it may not. */
+  readonly fast: 'canonical' | 'free';
+  readonly vocabSize: number;
+  readonly contextLength: number;
+  /** Positions in a K/V block. */
+  readonly blockSize: number;
+  /** Blocks in the pool, block 0 included, which is never issued. */
+  readonly blockCount: number;
+  /** Most rows of one batch. */
+  readonly maxRows: number;
+  readonly memory: { readonly weightBytes: number; readonly kvBytes: number; readonly scratchBytes: number };
+}
+
+/** A model on a device. */
+export interface Backend {
+  readonly info: BackendInfo;
+  /**
+   * Runs one step. One call may be in flight; a second rejects with `STET_ERR_BACKEND_BUSY`. Rejects with
+   * `STET_ERR_BAD_BATCH` before anything is written, with `STET_ERR_BACKEND_CLOSED` after `close`. Never substitutes a
+   * kernel, a shape or a schedule. The arrays of the result live until the next call.
+   */
+  forward(step: Step): Promise<StepResult>;
+  /** Waits for the call in flight and frees everything. May be called twice. */
+  close(): Promise<void>;
+}
+
+export interface BackendLoad {
+  readonly plan: Plan;
+  readonly weights: WeightSource;
+  /** Positions in a block, a multiple of 16. */
+  readonly blockSize: number;
+  /** Blocks in the pool, block 0 included. */
+  readonly blockCount: number;
+  /** Most rows of one batch. */
+  readonly maxRows: number;
+  /** Called as weights are loaded: done and total, in weights. */
+  readonly onProgress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Loads a model onto a device. Rejects with a `StetError`; what was allocated until then is freed. */
+export type BackendFactory = (load: BackendLoad) => Promise<Backend>;

@@ -1,0 +1,19 @@
+import type { WeightSpec } from './plan.js';
+
+/**
+ * A weight in the form the numerics define; conversion and the domain check happen once, on the host
+ * (`encodeBf16`, `encodeQ8` of `@stet/backend/numerics`), so every backend gets the same bits.
+ */
+export type WeightData =
+  /** Bits of bf16 values, (rows × columns) row-major. */
+  | { readonly kind: 'bf16'; readonly bits: Uint16Array }
+  /** `quants` (rows × blockCount·32) int8, the last block padded with zeros; `scales` (rows × blockCount) f32, blockCount = ceil(columns / 32). */
+  | { readonly kind: 'q8'; readonly quants: Int8Array; readonly scales: Float32Array }
+  /** Norm weights and biases. */
+  | { readonly kind: 'vector'; readonly values: Float32Array };
+
+/** Where a backend takes its weights from, one at a time, while it loads. */
+export interface WeightSource {
+  /** Rejects with a `StetError` that names the tensor. The result is the caller's to keep. */
+  read(spec: WeightSpec): Promise<WeightData>;
+}
