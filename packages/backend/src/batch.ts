@@ -75,18 +75,22 @@ export function checkBatch(batch: Batch, limits: BatchLimits): void {
   if (blockStarts[0] !== 0 || blockStarts[sequenceCount] !== blocks.length) bad('blockStarts does not span the blocks');
   for (let row = 0; row < rowCount; row++) {
     const token = tokens[row]!;
-    if (token < 0 || token >= limits.vocabSize) bad(`row ${row}: token ${token} is outside the vocabulary of ${limits.vocabSize}`);
+    if (token < 0 || token >= limits.vocabSize)
+      bad(`row ${row}: token ${token} is outside the vocabulary of ${limits.vocabSize}`);
   }
   for (const [index, block] of blocks.entries()) {
-    if (block < 1 || block >= limits.blockCount) bad(`block ${block} at index ${index} is outside 1..${limits.blockCount - 1}`);
+    if (block < 1 || block >= limits.blockCount)
+      bad(`block ${block} at index ${index} is outside 1..${limits.blockCount - 1}`);
   }
   for (let s = 0; s < sequenceCount; s++) checkSequence(batch, s, limits);
   checkWrites(batch, limits.blockSize);
   if (outputKinds.length !== outputRows.length) bad('outputKinds and outputRows do not match');
   for (let i = 0; i < outputRows.length; i++) {
     const row = outputRows[i]!;
-    if (row < 0 || row >= rowCount || (i > 0 && row <= outputRows[i - 1]!)) bad(`output row ${row} is out of range or order`);
-    if (outputKinds[i] !== OUTPUT_ARGMAX && outputKinds[i] !== OUTPUT_LOGITS) bad(`output kind ${outputKinds[i]} is unknown`);
+    if (row < 0 || row >= rowCount || (i > 0 && row <= outputRows[i - 1]!))
+      bad(`output row ${row} is out of range or order`);
+    if (outputKinds[i] !== OUTPUT_ARGMAX && outputKinds[i] !== OUTPUT_LOGITS)
+      bad(`output kind ${outputKinds[i]} is unknown`);
   }
 }
 
@@ -100,7 +104,8 @@ function checkSequence(batch: Batch, s: number, limits: BatchLimits): void {
     if (batch.positions[row] !== first + row - start) bad(`row ${row}: positions of a sequence must be consecutive`);
   }
   const last = first + end - start - 1;
-  if (last >= limits.contextLength) bad(`row ${end - 1}: position ${last} is past the context of ${limits.contextLength}`);
+  if (last >= limits.contextLength)
+    bad(`row ${end - 1}: position ${last} is past the context of ${limits.contextLength}`);
   const tableLength = batch.blockStarts[s + 1]! - batch.blockStarts[s]!;
   if (tableLength * limits.blockSize <= last) bad(`sequence ${s}: ${tableLength} blocks do not hold position ${last}`);
 }
@@ -144,7 +149,8 @@ function checkDisjoint(fast: Batch, canonical: Batch, blockSize: number): void {
   for (const [writer, reader] of pairs) {
     const written = new Set(writtenBlocks(writer, blockSize));
     for (const block of readBlocks(reader, blockSize)) {
-      if (written.has(block)) bad(`block ${block} is written by one batch of the step and read or written by the other`);
+      if (written.has(block))
+        bad(`block ${block} is written by one batch of the step and read or written by the other`);
     }
   }
 }

@@ -11,10 +11,12 @@ export function checkPlan(plan: Plan): void {
   if (plan.headSize % 2 !== 0) bad(`headSize ${plan.headSize} is odd`);
   for (const buffer of plan.buffers) positive(`width of buffer ${buffer.name}`, buffer.width);
   for (const rope of plan.ropes) {
-    if (rope.inverseFrequencies.length !== plan.headSize / 2) bad('a rope has another number of frequencies than headSize / 2');
+    if (rope.inverseFrequencies.length !== plan.headSize / 2)
+      bad('a rope has another number of frequencies than headSize / 2');
   }
   for (const spec of plan.weights) {
-    if (spec.kind === 'matrix' && spec.columns > 32768) bad(`${spec.name} has ${spec.columns} columns, at most 32768 are exact`);
+    if (spec.kind === 'matrix' && spec.columns > 32768)
+      bad(`${spec.name} has ${spec.columns} columns, at most 32768 are exact`);
   }
   const written = new Set<BufferId>();
   plan.ops.forEach((op, index) => checkOp(plan, op, index, written));
@@ -80,7 +82,8 @@ function checkOp(plan: Plan, op: Op, index: number, written: Set<BufferId>): voi
       layer(op.layer);
       same('query width', read(op.query), op.headCount * plan.headSize);
       same('output width', width(op.output), op.headCount * plan.headSize);
-      if (op.headCount % plan.kvHeadCount !== 0) bad(`${at}: ${op.headCount} heads do not share ${plan.kvHeadCount} K/V heads`);
+      if (op.headCount % plan.kvHeadCount !== 0)
+        bad(`${at}: ${op.headCount} heads do not share ${plan.kvHeadCount} K/V heads`);
       written.add(op.output);
       return;
     case 'swiglu':

@@ -8,14 +8,16 @@ export const errorCodes = {
   STET_ERR_BACKEND_CLOSED: 'Create a new backend; a closed one cannot be used again.',
   STET_ERR_BACKEND_BUSY: 'Await the previous forward() before the next: one call may be in flight.',
   STET_ERR_BACKEND_FAILED: 'The device failed while it ran; re-create the backend and send the request again.',
-  STET_ERR_CANONICAL_REFUSED: 'The device did not reproduce the golden vectors; use another backend for deterministic requests.',
+  STET_ERR_CANONICAL_REFUSED:
+    'The device did not reproduce the golden vectors; use another backend for deterministic requests.',
   STET_ERR_UNSUPPORTED: 'Choose an option that is listed as supported.',
   STET_ERR_BAD_BATCH: 'The batch breaks a rule of the port; this is a bug of the caller.',
   STET_ERR_BAD_PLAN: 'The plan is inconsistent or has an operation this backend does not know.',
   STET_ERR_BAD_WEIGHTS: 'The weights leave the domain of the numerics (see docs/NUMERICS.md) or do not fit the plan.',
   STET_ERR_OUT_OF_MEMORY: 'Lower the number of K/V blocks or rows, or use a smaller model.',
   // model files
-  STET_ERR_MODEL_NOT_FOUND: 'Give the path of a model folder with config.json, or the name of the embedded model: tales.',
+  STET_ERR_MODEL_NOT_FOUND:
+    'Give the path of a model folder with config.json, or the name of the embedded model: tales.',
   STET_ERR_BAD_CONFIG: 'Fix the named field of config.json.',
   STET_ERR_UNKNOWN_ARCHITECTURE: 'Use a model of one of the architectures that the message lists.',
   STET_ERR_BAD_SAFETENSORS: 'The file is damaged or is not safetensors; fetch it again.',

@@ -13,9 +13,21 @@ export interface OpRunner {
 
 export type OpCase =
   /** → `output` (rowCount × columns) */
-  | { readonly kind: 'embed'; readonly rows: number; readonly columns: number; readonly table: WeightData; readonly tokens: Int32Array }
+  | {
+      readonly kind: 'embed';
+      readonly rows: number;
+      readonly columns: number;
+      readonly table: WeightData;
+      readonly tokens: Int32Array;
+    }
   /** → `output` (rowCount × width) */
-  | { readonly kind: 'rmsNorm'; readonly width: number; readonly epsilon: number; readonly weight: Float32Array; readonly input: Float32Array }
+  | {
+      readonly kind: 'rmsNorm';
+      readonly width: number;
+      readonly epsilon: number;
+      readonly weight: Float32Array;
+      readonly input: Float32Array;
+    }
   /** input (rowCount × columns) → `output` (rowCount × rows) */
   | {
       readonly kind: 'linear';

@@ -37,7 +37,13 @@ export type WeightFormat = 'bf16' | 'q8';
 
 export type WeightSpec =
   /** `rows` outputs of `columns` inputs each, row-major, as checkpoints have them: y = W·x. */
-  | { readonly kind: 'matrix'; readonly name: string; readonly rows: number; readonly columns: number; readonly format: WeightFormat }
+  | {
+      readonly kind: 'matrix';
+      readonly name: string;
+      readonly rows: number;
+      readonly columns: number;
+      readonly format: WeightFormat;
+    }
   /** Norm weights and biases, f32. */
   | { readonly kind: 'vector'; readonly name: string; readonly size: number; readonly role: 'norm' | 'bias' };
 
@@ -52,19 +58,44 @@ export interface RopeSpec {
 export type Op =
   /** output row = row `token` of the matrix `table`. */
   | { readonly kind: 'embed'; readonly table: WeightId; readonly output: BufferId }
-  | { readonly kind: 'rmsNorm'; readonly input: BufferId; readonly weight: WeightId; readonly epsilon: number; readonly output: BufferId }
-  | { readonly kind: 'linear'; readonly input: BufferId; readonly weight: WeightId; readonly bias?: WeightId; readonly output: BufferId }
+  | {
+      readonly kind: 'rmsNorm';
+      readonly input: BufferId;
+      readonly weight: WeightId;
+      readonly epsilon: number;
+      readonly output: BufferId;
+    }
+  | {
+      readonly kind: 'linear';
+      readonly input: BufferId;
+      readonly weight: WeightId;
+      readonly bias?: WeightId;
+      readonly output: BufferId;
+    }
   /** Rotates each of the buffer's heads in place by the row's position (half-split pairs). */
   | { readonly kind: 'rope'; readonly buffer: BufferId; readonly headCount: number; readonly rope: RopeId }
   /** Quantizes k and v and stores them at (layer, block, offset) of the row's position. All rows are written before any reads. */
   | { readonly kind: 'kvWrite'; readonly layer: number; readonly key: BufferId; readonly value: BufferId }
   /** Causal attention of each query head over positions 0..position of the row's own block table. */
-  | { readonly kind: 'attention'; readonly layer: number; readonly query: BufferId; readonly headCount: number; readonly output: BufferId }
+  | {
+      readonly kind: 'attention';
+      readonly layer: number;
+      readonly query: BufferId;
+      readonly headCount: number;
+      readonly output: BufferId;
+    }
   | { readonly kind: 'swiglu'; readonly gate: BufferId; readonly up: BufferId; readonly output: BufferId }
   /** output = left + right; output may be left. */
   | { readonly kind: 'add'; readonly left: BufferId; readonly right: BufferId; readonly output: BufferId }
   /** For the wanted rows alone: rmsNorm, then linear with the head. */
-  | { readonly kind: 'logits'; readonly input: BufferId; readonly norm: WeightId; readonly epsilon: number; readonly weight: WeightId; readonly bias?: WeightId };
+  | {
+      readonly kind: 'logits';
+      readonly input: BufferId;
+      readonly norm: WeightId;
+      readonly epsilon: number;
+      readonly weight: WeightId;
+      readonly bias?: WeightId;
+    };
 
 export type OpKind = Op['kind'];
 

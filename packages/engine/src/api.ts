@@ -1,0 +1,161 @@
+import type { StetError } from '@stet/backend';
+
+/** What `engine.generate` takes. Exactly one of `prompt`, `promptTokens` and `messages`. */
+export interface GenerateRequest {
+  readonly prompt?: string;
+  readonly promptTokens?: readonly number[];
+  readonly messages?: readonly ChatMessage[];
+  /** Most output tokens; by default what is left of the context, at most 256. */
+  readonly maxTokens?: number;
+  /** Same tokens and log-probabilities, bit for bit, whatever shares the batch. */
+  readonly deterministic?: boolean;
+  /** 0 .. 2^53 - 1; drawn, and returned in `accepted`, when absent. */
+  readonly seed?: number;
+  /** 0 is greedy; 0 by default for deterministic and ordinary requests alike. */
+  readonly temperature?: number;
+  readonly topK?: number;
+  readonly topP?: number;
+  readonly minP?: number;
+  readonly frequencyPenalty?: number;
+  readonly presencePenalty?: number;
+  /** Token id (as a string key) to a number added to its logit. */
+  readonly logitBias?: Readonly<Record<string, number>>;
+  /** Up to 8 strings of up to 256 characters; the text ends before the first that appears. */
+  readonly stop?: string | readonly string[];
+  /** The chosen token's log-probability and those of the n likeliest, 0 .. 20. */
+  readonly logprobs?: number;
+  /** Also emit candidates before they are verified. */
+  readonly provisional?: boolean;
+  /** Higher is served first, -100 .. 100, 0 by default. */
+  readonly priority?: number;
+  /** Do not end at the model's end-of-text token. */
+  readonly ignoreEos?: boolean;
+}
+
+export interface ChatMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** The parameters that will really be used, defaults filled in. */
+export interface ResolvedParams {
+  readonly maxTokens: number;
+  readonly deterministic: boolean;
+  readonly temperature: number;
+  readonly topK: number;
+  readonly topP: number;
+  readonly minP: number;
+  readonly frequencyPenalty: number;
+  readonly presencePenalty: number;
+  readonly logitBias: Readonly<Record<string, number>>;
+  readonly stop: readonly string[];
+  readonly logprobs?: number;
+  readonly provisional: boolean;
+  readonly priority: number;
+  readonly ignoreEos: boolean;
+}
+
+export interface TokenLogprobText {
+  readonly token: number;
+  readonly text: string;
+  readonly logprob: number;
+  readonly top: readonly { readonly token: number; readonly text: string; readonly logprob: number }[];
+}
+
+/** Events of one request, in order: accepted, then commits (and provisionals, rollbacks), then done. Errors are thrown. */
+export type GenerateEvent =
+  | {
+      readonly type: 'accepted';
+      readonly fingerprint: string;
+      readonly seed: number;
+      readonly promptTokens: number;
+      readonly params: ResolvedParams;
+    }
+  /** Output tokens `from`, … are final; `text` is what became whole with them. `hash` chains over all committed tokens. */
+  | {
+      readonly type: 'commit';
+      readonly from: number;
+      readonly tokens: readonly number[];
+      readonly text: string;
+      readonly logprobs?: readonly TokenLogprobText[];
+      readonly hash: string;
+    }
+  | { readonly type: 'provisional'; readonly from: number; readonly tokens: readonly number[]; readonly text: string }
+  | { readonly type: 'rollback'; readonly to: number }
+  | {
+      readonly type: 'done';
+      readonly finishReason: 'stop' | 'length';
+      readonly usage: Usage;
+      readonly stats: GenerateStats;
+      readonly receipt?: Receipt;
+    };
+
+export interface Usage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly totalTokens: number;
+}
+
+export interface GenerateStats {
+  readonly windows: number;
+  readonly rollbacks: number;
+  readonly recomputedTokens: number;
+  readonly cachedTokens: number;
+  readonly preemptions: number;
+  readonly queueMs: number;
+  readonly prefillMs: number;
+  readonly decodeMs: number;
+}
+
+/** What a deterministic answer can be checked by: the same request on any backend of this fingerprint gives this hash. */
+export interface Receipt {
+  readonly fingerprint: string;
+  readonly numerics: string;
+  readonly level: 'seeded' | 'portable';
+  readonly seed: number;
+  readonly promptHash: string;
+  readonly outputHash: string;
+  readonly outputTokens: number;
+}
+
+export interface EngineInfo {
+  readonly model: string;
+  readonly backend: string;
+  readonly device: string;
+  readonly fingerprint: string;
+  readonly contextLength: number;
+  readonly vocabSize: number;
+  readonly deterministic: 'portable' | 'none';
+  readonly memory: { readonly weightBytes: number; readonly kvBytes: number; readonly scratchBytes: number };
+}
+
+export interface Engine {
+  readonly info: EngineInfo;
+  /**
+   * Streams one request. The iterator is pulled: commits that are not read are merged, and a sequence whose unread
+   * tokens pass a limit is paused until they are read. Leaving the loop or aborting `signal` cancels the request and
+   * frees its blocks. Throws `StetError`s: BAD_REQUEST, CONTEXT_LENGTH, QUEUE_FULL, KV_CAPACITY, ABORTED, ….
+   */
+  generate(request: GenerateRequest, options?: { readonly signal?: AbortSignal }): AsyncIterableIterator<GenerateEvent>;
+  /** Running totals, for benchmarks and monitoring. */
+  stats(): EngineStats;
+  /** Aborts what runs and frees everything. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface EngineStats {
+  readonly running: number;
+  readonly waiting: number;
+  readonly steps: number;
+  readonly fastRows: number;
+  readonly canonicalRows: number;
+  readonly windows: number;
+  readonly rollbacks: number;
+  readonly recomputedTokens: number;
+  readonly preemptions: number;
+  readonly committedTokens: number;
+  readonly blocks: { readonly free: number; readonly cached: number; readonly held: number; readonly total: number };
+}
+
+export type EngineError = StetError;

@@ -1,0 +1,71 @@
+/** What a caller asks for, in token ids: the scheduler knows no text. */
+export interface SequenceRequest {
+  readonly id: string;
+  /** `deterministic`: committed tokens and log-probabilities come from the canonical schedule alone. */
+  readonly kind: 'deterministic' | 'ordinary';
+  /** At least one id. */
+  readonly promptTokens: Int32Array;
+  /** Most output tokens, at least 1. */
+  readonly maxTokens: number;
+  readonly sampling: SamplingParams;
+  /** 0 .. 2^53 - 1; all noise is keyed by it, the output index and the token id. */
+  readonly seed: number;
+  /** Ids that end the output (they commit as its last token). */
+  readonly stopTokens: ReadonlySet<number>;
+  /** Ends the output by what its tokens spell; made by the engine, which knows text. */
+  readonly stop?: StopMatcher;
+  /** Absent: no log-probabilities; n: the chosen token's and those of the n likeliest, 0 .. 20. */
+  readonly topLogprobs?: number;
+  /** Higher is served first; 0 by default. */
+  readonly priority: number;
+  /** Emit `provisional` and `rollback` events for candidates. */
+  readonly provisional: boolean;
+}
+
+/** Sampling parameters, all of them present: defaults are the engine's matter. */
+export interface SamplingParams {
+  /** 0 is greedy. */
+  readonly temperature: number;
+  /** Keep the k likeliest; 0 keeps all. */
+  readonly topK: number;
+  /** Keep the smallest set of likeliest tokens whose probability reaches p; 1 keeps all. */
+  readonly topP: number;
+  /** Keep tokens of at least p times the likeliest one's probability; 0 keeps all. */
+  readonly minP: number;
+  /** Subtracted from a token's logit once for each time it stands in the output. */
+  readonly frequencyPenalty: number;
+  /** Subtracted from a token's logit if it stands in the output. */
+  readonly presencePenalty: number;
+  /** Added to the logits of single tokens. */
+  readonly logitBias: ReadonlyMap<number, number>;
+}
+
+export const GREEDY: SamplingParams = {
+  temperature: 0,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  logitBias: new Map(),
+};
+
+/**
+ * A stop condition over the output as an immutable state per token, so that a rollback is taking an older state.
+ * `next` is pure; `matched` says that the output is complete with the token that led to this state.
+ */
+export interface StopMatcher<State = unknown> {
+  readonly initial: State;
+  next(state: State, token: number): State;
+  matched(state: State): boolean;
+}
+
+export interface TokenLogprob {
+  readonly token: number;
+  /** Natural logarithm of the raw model probability: before temperature, penalties and bias. */
+  readonly logprob: number;
+  /** The likeliest tokens, best first, lowest id first among equals; as many as asked for. */
+  readonly top: readonly { readonly token: number; readonly logprob: number }[];
+}
+
+export type FinishReason = 'stop' | 'length' | 'aborted' | 'error';
