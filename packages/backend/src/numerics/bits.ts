@@ -15,8 +15,15 @@ export function fromBits(bits: number): number {
 
 /** 2^exponent, exact, for -1022..1023. */
 export function pow2(exponent: number): number {
+  double[0] = 0;
   double[1] = (exponent + 1023) << 20;
   return doubleValue[0]!;
+}
+
+/** floor(log2 x) of a positive normal f64. */
+export function exponentOf64(x: number): number {
+  doubleValue[0] = x;
+  return (double[1]! >>> 20) - 1023;
 }
 
 // Little-endian, as every platform that runs WebGPU or Node is.

@@ -1,7 +1,7 @@
 import { StetError } from '../errors.js';
 import type { WeightFormat, WeightSpec } from '../plan.js';
 import type { WeightData } from '../weights.js';
-import { bitsOf, pow2, roundHalfEven } from './bits.js';
+import { exponentOf64, pow2, roundHalfEven } from './bits.js';
 import { BLOCK } from './constants.js';
 
 /** Turns f32 values of a tensor into the data of its spec, or throws `STET_ERR_BAD_WEIGHTS` that names tensor and index. */
@@ -10,7 +10,13 @@ export function encodeWeight(spec: WeightSpec, values: Float32Array): WeightData
   return encodeMatrix(spec.name, spec.format, values, spec.rows, spec.columns);
 }
 
-function encodeMatrix(name: string, format: WeightFormat, values: Float32Array, rows: number, columns: number): WeightData {
+function encodeMatrix(
+  name: string,
+  format: WeightFormat,
+  values: Float32Array,
+  rows: number,
+  columns: number,
+): WeightData {
   switch (format) {
     case 'bf16':
       return { kind: 'bf16', bits: encodeBf16(name, values) };
@@ -88,14 +94,8 @@ const Q8_MAX = 127 * Q8_SCALE_MAX;
 export function q8Scale(largest: number): number {
   if (!(largest > 127 * Q8_SCALE_MIN)) return Q8_SCALE_MIN;
   const exact = largest / 127;
-  const unit = pow2(exponentOf(exact) - 4);
+  const unit = pow2(exponentOf64(exact) - 4);
   return Math.ceil(exact / unit) * unit;
-}
-
-/** floor(log2 x) of a positive f64 in the normal range of f32, from its f32 bits corrected for rounding up. */
-function exponentOf(x: number): number {
-  const exponent = (bitsOf(x) >>> 23) - 127;
-  return pow2(exponent) > x ? exponent - 1 : exponent;
 }
 
 /** Norm weights: |w| <= 2^40. Biases: 0, or 2^-80 <= |b| <= 2^40. */

@@ -1,4 +1,4 @@
-import { pow2 } from './bits.js';
+import { exponentOf64, pow2 } from './bits.js';
 
 /**
  * exp, ln, sine and cosine in f64 from + - * / alone: the same bits in every JavaScript engine, whose own Math
@@ -11,41 +11,39 @@ const HALF_PI = 1.5707963267948966;
 const HALF_PI_HIGH = 1.5707963267341256;
 const HALF_PI_LOW = 6.077100506506192e-11;
 
-/** Natural logarithm of a positive finite x; relative error about 3e-16. */
+/** Natural logarithm of a positive, finite, normal x; relative error about 3e-16. */
 export function ln(x: number): number {
-  let exponent = 0;
-  while (x > 1.5) {
-    x *= 0.5;
+  let exponent = exponentOf64(x);
+  let mantissa = x * pow2(-exponent);
+  if (mantissa > 1.5) {
+    mantissa *= 0.5;
     exponent++;
   }
-  while (x < 0.75) {
-    x *= 2;
-    exponent--;
-  }
-  const z = (x - 1) / (x + 1);
+  // ln m = 2·artanh((m - 1) / (m + 1)), |z| <= 0.2
+  const z = (mantissa - 1) / (mantissa + 1);
   const zz = z * z;
-  let term = z;
-  let sum = z;
-  for (let i = 3; i < 60; i += 2) {
-    term *= zz;
-    sum += term / i;
-  }
-  return 2 * sum + exponent * LN2;
+  let sum = 0;
+  for (let i = ODD_RECIPROCALS.length - 1; i >= 0; i--) sum = sum * zz + ODD_RECIPROCALS[i]!;
+  return 2 * z * sum + exponent * LN2;
 }
 
-/** e^x; relative error about 3e-16; 0 below -708, so that no subnormal appears. Rejects nothing: callers keep x below 709. */
+/** e^x for x below 709; relative error about 3e-16; 0 below -708, so that no subnormal appears. */
 export function exp(x: number): number {
   if (x < -708) return 0;
   const k = Math.floor(x / LN2 + 0.5);
   const r = x - k * LN2;
-  let term = 1;
-  let sum = 1;
-  for (let i = 1; i < 24; i++) {
-    term = (term * r) / i;
-    sum += term;
-  }
+  let sum = 0;
+  for (let i = FACTORIAL_RECIPROCALS.length - 1; i >= 0; i--) sum = sum * r + FACTORIAL_RECIPROCALS[i]!;
   return sum * pow2(k);
 }
+
+/** 1, 1/3, 1/5, … and 1/0!, 1/1!, 1/2!, …: as many as an f64 can feel. */
+const ODD_RECIPROCALS = Float64Array.from({ length: 13 }, (_, i) => 1 / (2 * i + 1));
+const FACTORIAL_RECIPROCALS = Float64Array.from({ length: 15 }, (_, n) => {
+  let factorial = 1;
+  for (let i = 2; i <= n; i++) factorial *= i;
+  return 1 / factorial;
+});
 
 /** [sine, cosine] of an angle in radians, |angle| below 2^20; absolute error about 3e-16. */
 export function sinCos(angle: number): [number, number] {
