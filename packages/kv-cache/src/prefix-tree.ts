@@ -1,0 +1,74 @@
+import { assert } from './assert.js';
+
+/**
+ * Where the K/V of a block came from. Only `canonical` blocks, whose bits depend on their tokens alone, may serve
+ * deterministic sequences; any block may serve ordinary ones.
+ */
+export type Provenance = 'canonical' | 'fast';
+
+/** A full block of tokens after a certain prefix, and the blocks that hold its K/V (0: none). */
+export interface PrefixNode {
+  readonly parent: PrefixNode | undefined;
+  readonly hash: number;
+  readonly tokens: Int32Array;
+  readonly children: Map<number, PrefixNode[]>;
+  canonical: number;
+  fast: number;
+  attached: boolean;
+}
+
+/** Token blocks by prefix. Hashes only find candidates; tokens are compared, so no collision can lend another's K/V. */
+export class PrefixTree {
+  readonly root: PrefixNode = node(undefined, 0, new Int32Array(0));
+  private size = 0;
+
+  get nodeCount(): number {
+    return this.size;
+  }
+
+  find(parent: PrefixNode, tokens: Int32Array): PrefixNode | undefined {
+    return parent.children.get(hashTokens(tokens))?.find((child) => sameTokens(child.tokens, tokens));
+  }
+
+  findOrAdd(parent: PrefixNode, tokens: Int32Array): PrefixNode {
+    assert(parent.attached, 'a node is added below one that left the tree');
+    const found = this.find(parent, tokens);
+    if (found) return found;
+    const added = node(parent, hashTokens(tokens), tokens.slice());
+    const siblings = parent.children.get(added.hash);
+    if (siblings) siblings.push(added);
+    else parent.children.set(added.hash, [added]);
+    this.size++;
+    return added;
+  }
+
+  /** Takes a node without blocks and children out of the tree, and then its parents likewise. */
+  prune(from: PrefixNode): void {
+    let current: PrefixNode | undefined = from;
+    while (current?.parent && current.attached && current.canonical === 0 && current.fast === 0 && current.children.size === 0) {
+      const parent: PrefixNode = current.parent;
+      const siblings = parent.children.get(current.hash)!;
+      siblings.splice(siblings.indexOf(current), 1);
+      if (siblings.length === 0) parent.children.delete(current.hash);
+      current.attached = false;
+      this.size--;
+      current = parent;
+    }
+  }
+}
+
+function node(parent: PrefixNode | undefined, hash: number, tokens: Int32Array): PrefixNode {
+  return { parent, hash, tokens, children: new Map(), canonical: 0, fast: 0, attached: true };
+}
+
+function hashTokens(tokens: Int32Array): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < tokens.length; i++) hash = Math.imul(hash ^ tokens[i]!, 0x01000193) ^ (hash >>> 15);
+  return hash;
+}
+
+function sameTokens(a: Int32Array, b: Int32Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
