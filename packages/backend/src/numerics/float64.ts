@@ -6,6 +6,9 @@ import { exponentOf64, pow2 } from './bits.js';
  */
 
 const LN2 = 0.6931471805599453;
+/** ln 2 in two parts: the first has 33 bits, so its product with an exponent is exact. */
+const LN2_HIGH = 0.6931471803691238;
+const LN2_LOW = 1.9082149292705877e-10;
 const HALF_PI = 1.5707963267948966;
 /** pi/2 in two parts: the first has 33 bits, so its product with a quadrant number below 2^20 is exact. */
 const HALF_PI_HIGH = 1.5707963267341256;
@@ -31,7 +34,7 @@ export function ln(x: number): number {
 export function exp(x: number): number {
   if (x < -708) return 0;
   const k = Math.floor(x / LN2 + 0.5);
-  const r = x - k * LN2;
+  const r = x - k * LN2_HIGH - k * LN2_LOW;
   let sum = 0;
   for (let i = FACTORIAL_RECIPROCALS.length - 1; i >= 0; i--) sum = sum * r + FACTORIAL_RECIPROCALS[i]!;
   return sum * pow2(k);
