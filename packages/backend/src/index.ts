@@ -1,4 +1,5 @@
 export * from './batch.js';
+export * from './check-load.js';
 export * from './check-plan.js';
 export * from './errors.js';
 export * from './op-runner.js';
