@@ -1,3 +1,4 @@
+export * from './backend.js';
 export * from './kv-store.js';
 export * from './op-runner.js';
 export * from './ops/add.js';

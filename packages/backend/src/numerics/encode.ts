@@ -31,6 +31,8 @@ export function encodeBf16(name: string, values: Float32Array): Uint16Array {
   const bits = new Uint16Array(values.length);
   for (let i = 0; i < values.length; i++) {
     const word = words[i]!;
+    // Before rounding: the carry of a NaN with a full mantissa would turn it into a zero.
+    if ((word & 0x7fffffff) >= 0x7f800000) badWeight(name, i, 'is not finite');
     const rounded = ((word & 0x7fffffff) + 0x7fff + ((word >>> 16) & 1)) >>> 16;
     bits[i] = domainBf16(name, i, ((word >>> 16) & 0x8000) | rounded);
   }

@@ -24,7 +24,7 @@ export function ropeTables(rope: RopeSpec, positionCount: number): RopeTables {
   return { cosine, sine };
 }
 
-/** A multiple of 2^-40, so that no product of the rope can underflow. */
+/** A multiple of 2^-40, so that no product of the rope can underflow; never -0. */
 function toGrid(x: number): number {
-  return Math.round(x * 2 ** 40) / 2 ** 40;
+  return Math.round(x * 2 ** 40) / 2 ** 40 + 0;
 }
