@@ -3,11 +3,11 @@ import {
   type BackendLoad,
   checkLoadSignal,
   checkPlan,
+  checkWeightData,
   NUMERICS_ID,
   StetError,
   type WeightData,
 } from '@stet/backend';
-import { checkWeightData } from '@stet/backend/numerics';
 import { type FakeBackend, ToyBackend } from './fake-backend.js';
 import { type FakeMemory, fakeMemory, memoryBytes } from './fake-memory.js';
 import type { FakeBackendOptions } from './fake-options.js';
