@@ -39,6 +39,11 @@ export const errorCodes = {
   STET_ERR_DUPLICATE_ID: 'Choose an id that no open stream of this socket has.',
   STET_ERR_TOO_MANY_STREAMS: 'Wait for a stream of this socket to end, or open another socket.',
   STET_ERR_SLOW_READER: 'Read the socket faster; its unsent bytes passed the limit for too long.',
+  STET_ERR_TOO_MANY_SOCKETS: 'Wait for a socket of the server to close, or raise its limit.',
+  STET_ERR_FORBIDDEN_ORIGIN: 'Add the origin of the page to the allowed origins of the server.',
+  STET_ERR_NOT_FOUND: 'Use one of the paths of docs/PROTOCOL.md.',
+  STET_ERR_METHOD_NOT_ALLOWED: 'Use one of the methods that the Allow header lists.',
+  STET_ERR_INTERNAL: 'This is a bug of the server; its log says more.',
   STET_ERR_SHUTTING_DOWN: 'The server is going away; connect again later.',
   STET_ERR_CONNECTION: 'The connection was lost or could not be made; check the address and try again.',
 } as const;

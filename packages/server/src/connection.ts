@@ -1,0 +1,196 @@
+import { assertNever, StetError, type StetErrorCode } from '@stet/backend';
+import type { Engine } from '@stet/engine';
+import type { RawData, WebSocket } from 'ws';
+import type { ServerLimits } from './limits.js';
+import type { Logger } from './logger.js';
+import { Outbox } from './outbox.js';
+import { closeCodes, errorFrame, type GenerateFrame, type ParsedFrame, parseClientFrame } from './protocol/index.js';
+import { Stream } from './stream.js';
+
+export interface ConnectionContext {
+  readonly engine: Engine;
+  readonly limits: ServerLimits;
+  readonly logger: Logger;
+}
+
+/** One WebSocket and the streams that it carries. */
+export class Connection {
+  /** Resolves when the socket is closed and all its requests are freed. */
+  readonly finished: Promise<void>;
+  readonly #outbox: Outbox;
+  readonly #streams = new Map<string, Stream>();
+  readonly #runs = new Set<Promise<void>>();
+  #state: 'open' | 'draining' | 'closing' = 'open';
+  #heard = true;
+
+  constructor(
+    private readonly socket: WebSocket,
+    private readonly context: ConnectionContext,
+  ) {
+    this.#outbox = new Outbox(socket, context.limits, {
+      onFull: () => socket.pause(),
+      onDrained: () => socket.resume(),
+      onSlow: () => this.#closeSlowReader(),
+    });
+    socket.on('message', (data, isBinary) => this.#onMessage(data, isBinary));
+    socket.on('pong', () => {
+      this.#heard = true;
+    });
+    // `ws` closes the socket by itself with the code of the violation.
+    socket.on('error', (error) => {
+      context.logger.warn({ code: 'code' in error ? error.code : error.name }, 'socket error');
+      this.#abandon(lost());
+    });
+    this.finished = new Promise((resolve) => {
+      socket.on('close', (code) => {
+        context.logger.info({ code, streams: this.#streams.size }, 'socket closed');
+        this.#abandon(lost());
+        resolve(Promise.all(this.#runs).then(() => undefined));
+      });
+    });
+  }
+
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  get unsentBytes(): number {
+    return this.#outbox.unsentBytes;
+  }
+
+  /** Pings, or terminates the socket if nothing was heard since the last ping. */
+  beat(): void {
+    // A full outbox stops reading, so a pong cannot be heard; its own deadline is running.
+    if (this.#outbox.state === 'full') return;
+    if (!this.#heard) {
+      this.socket.terminate();
+      return;
+    }
+    this.#heard = false;
+    if (this.socket.readyState === this.socket.OPEN) this.socket.ping();
+  }
+
+  /** Takes no new streams and closes the socket with 1001 when the last one has ended. */
+  drain(): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'draining';
+    this.#closeIfDrained();
+  }
+
+  /** Cuts off what still runs and closes the socket with 1012. */
+  restart(): void {
+    if (this.#state === 'closing') return;
+    this.#state = 'closing';
+    const reason = new StetError('STET_ERR_SHUTTING_DOWN', 'the server is restarting');
+    for (const stream of this.#streams.values()) stream.cancel(reason);
+    void Promise.all(this.#runs).then(() => this.#close(closeCodes.restart, 'STET_ERR_SHUTTING_DOWN'));
+  }
+
+  #onMessage(data: RawData, isBinary: boolean): void {
+    if (this.#state === 'closing') return;
+    this.#heard = true;
+    if (isBinary) this.#refuse({}, 'STET_ERR_BAD_FRAME', 'the frame is binary; send JSON in a text frame');
+    else this.#dispatch(parseClientFrame(data.toString()));
+  }
+
+  #dispatch(parsed: ParsedFrame): void {
+    switch (parsed.kind) {
+      case 'generate':
+        this.#generate(parsed.frame, parsed.warnings);
+        return;
+      case 'cancel':
+        this.#cancel(parsed.frame.id);
+        return;
+      case 'ping':
+        this.#outbox.send({ type: 'pong', t: parsed.frame.t });
+        return;
+      case 'refused':
+        if (parsed.id !== undefined && parsed.asked === 'stream')
+          this.#refuseStream(parsed.id, parsed.code, parsed.message);
+        else this.#refuse(parsed.id === undefined ? {} : { id: parsed.id }, parsed.code, parsed.message);
+        return;
+      default:
+        assertNever(parsed);
+    }
+  }
+
+  #generate(frame: GenerateFrame, warnings: readonly string[]): void {
+    const { engine, logger } = this.context;
+    const { id } = frame;
+    if (this.#streams.has(id)) {
+      this.#refuse({ id }, 'STET_ERR_DUPLICATE_ID', 'a stream with this id is open');
+      return;
+    }
+    const refusal = this.#refusal(frame);
+    if (refusal !== undefined) {
+      this.#refuseStream(id, ...refusal);
+      return;
+    }
+    const onEnd = () => this.#streams.delete(id);
+    const stream = new Stream(frame, warnings, { engine, outbox: this.#outbox, logger, onEnd });
+    this.#streams.set(id, stream);
+    const run = stream.run().then(() => {
+      this.#runs.delete(run);
+      this.#closeIfDrained();
+    });
+    this.#runs.add(run);
+  }
+
+  /** Why this socket cannot take a well-formed request now. */
+  #refusal({ model }: GenerateFrame): [StetErrorCode, string] | undefined {
+    const { engine, limits } = this.context;
+    if (this.#state !== 'open') return ['STET_ERR_SHUTTING_DOWN', 'the server is going away'];
+    if (this.#streams.size >= limits.maxStreamsPerSocket)
+      return ['STET_ERR_TOO_MANY_STREAMS', `at most ${limits.maxStreamsPerSocket} streams may be open on a socket`];
+    if (model !== undefined && model !== engine.info.model)
+      return ['STET_ERR_BAD_REQUEST', `model: this server serves "${engine.info.model}"`];
+    return undefined;
+  }
+
+  #cancel(id: string): void {
+    const stream = this.#streams.get(id);
+    if (stream === undefined) this.#refuse({ id }, 'STET_ERR_UNKNOWN_ID', 'no open stream has this id');
+    else stream.cancel(new StetError('STET_ERR_ABORTED', 'the stream was cancelled by its client'));
+  }
+
+  /** Answers a frame that started no stream. */
+  #refuse(subject: { id?: string }, code: StetErrorCode, message: string): void {
+    this.#outbox.send(errorFrame(subject, new StetError(code, message)));
+  }
+
+  /** A stream whose first frame is its last, unless `id` already names an open one, which goes on. */
+  #refuseStream(id: string, code: StetErrorCode, message: string): void {
+    const subject = this.#streams.has(id) ? { id } : { id, seq: 0 };
+    this.#outbox.send(errorFrame(subject, new StetError(code, message)));
+  }
+
+  #closeIfDrained(): void {
+    if (this.#state === 'draining' && this.#runs.size === 0)
+      this.#close(closeCodes.goingAway, 'STET_ERR_SHUTTING_DOWN');
+  }
+
+  #closeSlowReader(): void {
+    this.context.logger.warn({ unsentBytes: this.unsentBytes, streams: this.#streams.size }, 'slow reader');
+    this.#abandon(new StetError('STET_ERR_SLOW_READER', 'the client did not read'));
+    this.#close(closeCodes.overloaded, 'STET_ERR_SLOW_READER');
+  }
+
+  #close(code: number, reason: StetErrorCode): void {
+    this.#state = 'closing';
+    this.#outbox.close();
+    // The answer to the close frame must be read even if reading was paused.
+    this.socket.resume();
+    this.socket.close(code, reason);
+  }
+
+  /** Nobody reads any more: frees every request, sends nothing. */
+  #abandon(reason: StetError): void {
+    this.#state = 'closing';
+    this.#outbox.close();
+    for (const stream of this.#streams.values()) stream.cancel(reason);
+  }
+}
+
+function lost(): StetError {
+  return new StetError('STET_ERR_CONNECTION', 'the socket was closed');
+}
