@@ -47,7 +47,10 @@ export class BlockPool {
   allocate(): number | undefined {
     if (this.free === 0) return undefined;
     const block = this.freeStack[--this.free]!;
-    assert(block > 0 && this.state[block] === FREE && this.references[block] === 0, `block ${block} of the free list is in use`);
+    assert(
+      block > 0 && this.state[block] === FREE && this.references[block] === 0,
+      `block ${block} of the free list is in use`,
+    );
     this.state[block] = HELD;
     this.references[block] = 1;
     return block;
@@ -91,7 +94,10 @@ export class BlockPool {
     for (let block = 1; block < this.blockCount; block++) {
       const state = this.state[block]!;
       counts[state]!++;
-      assert((this.references[block]! > 0) === (state === HELD), `block ${block} has state ${state} and ${this.references[block]} references`);
+      assert(
+        this.references[block]! > 0 === (state === HELD),
+        `block ${block} has state ${state} and ${this.references[block]} references`,
+      );
     }
     assert(this.state[0] === FREE && this.references[0] === 0, 'block 0 was issued');
     assert(counts[FREE] === this.free && counts[CACHED] === this.cached, 'the counts of the pool are wrong');

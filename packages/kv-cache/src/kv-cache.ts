@@ -112,8 +112,12 @@ export class KvCache {
   /** Makes the table's first `fullBlocks` blocks findable; what is published must never be written again. */
   publish(table: KvTable, tokens: Int32Array, fullBlocks: number, provenance: Provenance): void {
     if (this.prefixCache === 'off') return;
-    assert(fullBlocks <= table.length && fullBlocks * this.blockSize <= tokens.length, 'publish of blocks that are not full');
-    if (table.nodes.length > 0 && table.nodes.length < fullBlocks && !table.nodes.at(-1)!.attached) table.nodes.length = 0;
+    assert(
+      fullBlocks <= table.length && fullBlocks * this.blockSize <= tokens.length,
+      'publish of blocks that are not full',
+    );
+    if (table.nodes.length > 0 && table.nodes.length < fullBlocks && !table.nodes.at(-1)!.attached)
+      table.nodes.length = 0;
     for (let i = table.nodes.length; i < fullBlocks; i++) {
       const parent = i === 0 ? this.tree.root : table.nodes[i - 1]!;
       const node = this.tree.findOrAdd(parent, tokens.subarray(i * this.blockSize, (i + 1) * this.blockSize));
@@ -151,7 +155,8 @@ export class KvCache {
     assert(held.size === this.pool.heldCount, `${held.size} blocks are in tables, ${this.pool.heldCount} are held`);
     for (let block = 1; block < this.pool.blockCount; block++) {
       const node = this.owner[block];
-      if (node) assert(node.attached && (node.canonical === block || node.fast === block), `block ${block} has a stale node`);
+      if (node)
+        assert(node.attached && (node.canonical === block || node.fast === block), `block ${block} has a stale node`);
       if (this.pool.isFree(block)) assert(!node && !held.has(block), `block ${block} is free and in use`);
     }
   }

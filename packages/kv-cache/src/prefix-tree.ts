@@ -45,7 +45,13 @@ export class PrefixTree {
   /** Takes a node without blocks and children out of the tree, and then its parents likewise. */
   prune(from: PrefixNode): void {
     let current: PrefixNode | undefined = from;
-    while (current?.parent && current.attached && current.canonical === 0 && current.fast === 0 && current.children.size === 0) {
+    while (
+      current?.parent &&
+      current.attached &&
+      current.canonical === 0 &&
+      current.fast === 0 &&
+      current.children.size === 0
+    ) {
       const parent: PrefixNode = current.parent;
       const siblings = parent.children.get(current.hash)!;
       siblings.splice(siblings.indexOf(current), 1);

@@ -1,0 +1,113 @@
+import { assert, type Batch, OUTPUT_ARGMAX, OUTPUT_LOGITS } from '@stet/backend';
+import type { Sequence } from './sequence.js';
+
+/** Rows of one sequence in a batch. */
+export interface RowRange {
+  /** Position of the first row. */
+  readonly start: number;
+  readonly rowCount: number;
+  /** Position of the first row that wants output; none does if it is past the last row. */
+  readonly outputFrom: number;
+  readonly wants: 'argmax' | 'logits';
+}
+
+/** Where a range's results stand in the batch's result. */
+export interface OutputRange {
+  readonly outputIndex: number;
+  readonly outputCount: number;
+  /** Number of rows of logits before its own. */
+  readonly logitsIndex: number;
+}
+
+/** Columns of one batch, filled range by range. Its arrays are reused: a batch lives until the next `reset`. */
+export class BatchBuilder {
+  private readonly maxRows: number;
+  private readonly tokens: Int32Array;
+  private readonly positions: Int32Array;
+  private readonly rowStarts: Int32Array;
+  private readonly blockStarts: Int32Array;
+  private readonly outputRows: Int32Array;
+  private readonly outputKinds: Uint8Array;
+  private blocks = new Int32Array(256);
+  private rows = 0;
+  private sequences = 0;
+  private outputs = 0;
+  private logits = 0;
+
+  constructor(maxRows: number) {
+    this.maxRows = maxRows;
+    this.tokens = new Int32Array(maxRows);
+    this.positions = new Int32Array(maxRows);
+    this.rowStarts = new Int32Array(maxRows + 1);
+    this.blockStarts = new Int32Array(maxRows + 1);
+    this.outputRows = new Int32Array(maxRows);
+    this.outputKinds = new Uint8Array(maxRows);
+  }
+
+  get rowCount(): number {
+    return this.rows;
+  }
+
+  reset(): void {
+    this.rows = 0;
+    this.sequences = 0;
+    this.outputs = 0;
+    this.logits = 0;
+  }
+
+  /** Adds rows of a sequence whose table holds all their positions. `blockCount`: blocks of the table up to the last row's. */
+  add(sequence: Sequence, range: RowRange, blockCount: number): OutputRange {
+    assert(
+      this.rows + range.rowCount <= this.maxRows && range.rowCount > 0,
+      `${range.rowCount} rows do not fit into the batch`,
+    );
+    const first: OutputRange = {
+      outputIndex: this.outputs,
+      outputCount: Math.max(0, range.start + range.rowCount - Math.max(range.start, range.outputFrom)),
+      logitsIndex: this.logits,
+    };
+    for (let i = 0; i < range.rowCount; i++) {
+      const position = range.start + i;
+      this.tokens[this.rows] = sequence.tokenAt(position);
+      this.positions[this.rows] = position;
+      if (position >= range.outputFrom) this.addOutput(range.wants);
+      this.rows++;
+    }
+    this.addBlocks(sequence.table.blocks.subarray(0, blockCount));
+    return first;
+  }
+
+  /** The batch, or undefined without rows. */
+  build(): Batch | undefined {
+    if (this.rows === 0) return undefined;
+    return {
+      tokens: this.tokens.subarray(0, this.rows),
+      positions: this.positions.subarray(0, this.rows),
+      rowStarts: this.rowStarts.subarray(0, this.sequences + 1),
+      blockStarts: this.blockStarts.subarray(0, this.sequences + 1),
+      blocks: this.blocks.subarray(0, this.blockStarts[this.sequences]!),
+      outputRows: this.outputRows.subarray(0, this.outputs),
+      outputKinds: this.outputKinds.subarray(0, this.outputs),
+    };
+  }
+
+  private addOutput(wants: 'argmax' | 'logits'): void {
+    this.outputRows[this.outputs] = this.rows;
+    this.outputKinds[this.outputs++] = wants === 'logits' ? OUTPUT_LOGITS : OUTPUT_ARGMAX;
+    if (wants === 'logits') this.logits++;
+  }
+
+  private addBlocks(blocks: Int32Array): void {
+    const start = this.blockStarts[this.sequences]!;
+    const end = start + blocks.length;
+    if (end > this.blocks.length) {
+      const grown = new Int32Array(Math.max(end, this.blocks.length * 2));
+      grown.set(this.blocks);
+      this.blocks = grown;
+    }
+    this.blocks.set(blocks, start);
+    this.sequences++;
+    this.rowStarts[this.sequences] = this.rows;
+    this.blockStarts[this.sequences] = end;
+  }
+}

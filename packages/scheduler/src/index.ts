@@ -1,0 +1,10 @@
+export { MAX_SEED, MAX_TOP_LOGPROBS } from './check-request.js';
+export * from './events.js';
+export * from './limits.js';
+export * from './policy.js';
+export * from './request.js';
+export { tokenLogprob } from './sampling/logprobs.js';
+export { SAMPLER_VERSION, Sampler } from './sampling/sampler.js';
+export * from './scheduler.js';
+export * from './step.js';
+export type { PlannedRun, PlannedStep } from './step-plan.js';

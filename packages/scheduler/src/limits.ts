@@ -1,0 +1,39 @@
+import { assert } from '@stet/backend';
+
+/** Every queue and batch of the scheduler has a named limit. */
+export interface SchedulerLimits {
+  /** Sequences that wait for admission; one more is refused with STET_ERR_QUEUE_FULL. */
+  readonly maxWaiting: number;
+  /** Sequences that hold blocks at once. */
+  readonly maxRunning: number;
+  /** Rows of a step's fast batch. */
+  readonly fastBudget: number;
+  /** Rows of a step's canonical batch. */
+  readonly canonicalBudget: number;
+  /** Rows of a step that prefill may take from one batch: it bounds how long a prompt delays the tokens of others. */
+  readonly prefillBudget: number;
+}
+
+export const DEFAULT_LIMITS: SchedulerLimits = {
+  maxWaiting: 1024,
+  maxRunning: 256,
+  fastBudget: 512,
+  canonicalBudget: 512,
+  prefillBudget: 128,
+};
+
+/** The limits with defaults filled in and both budgets cut to what a batch of the backend may have. */
+export function resolveLimits(limits: Partial<SchedulerLimits> | undefined, maxRows: number): SchedulerLimits {
+  const all = { ...DEFAULT_LIMITS, ...limits };
+  for (const [name, value] of Object.entries(all)) {
+    assert(
+      Number.isInteger(value) && value >= (name === 'maxWaiting' ? 0 : 1),
+      `limit ${name} is ${value}, expected a positive integer`,
+    );
+  }
+  return {
+    ...all,
+    fastBudget: Math.min(all.fastBudget, maxRows),
+    canonicalBudget: Math.min(all.canonicalBudget, maxRows),
+  };
+}

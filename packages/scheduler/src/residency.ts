@@ -1,0 +1,111 @@
+import { assert } from '@stet/backend';
+import type { KvCache } from '@stet/kv-cache';
+import type { SequenceEvent } from './events.js';
+import { SequenceQueue, serviceOrder } from './queues.js';
+import type { Sequence } from './sequence.js';
+
+/**
+ * Who waits and who holds blocks. Admission gives a sequence the blocks of all its settled tokens, those the prefix
+ * cache has among them; preemption takes a sequence's blocks and lets it wait. What was committed stays committed, and
+ * row invariance restores the same K/V when it comes back.
+ */
+export class Residency {
+  readonly waiting = new SequenceQueue();
+  readonly running = new SequenceQueue();
+  preemptions = 0;
+  private readonly kv: KvCache;
+  private readonly maxRunning: number;
+
+  constructor(kv: KvCache, maxRunning: number) {
+    this.kv = kv;
+    this.maxRunning = maxRunning;
+  }
+
+  /** Moves waiting sequences in service order into the running queue while there is room. */
+  admit(nowMs: number, events: SequenceEvent[]): void {
+    for (const sequence of this.waiting) {
+      if (sequence.paused) continue;
+      if (this.running.length >= this.maxRunning || !this.giveBlocks(sequence, events)) return;
+      this.waiting.remove(sequence);
+      this.running.add(sequence);
+      sequence.phase = 'running';
+      sequence.noteStarted(nowMs);
+    }
+  }
+
+  /** Grows a running sequence's table to `positionCount`, preempting whoever is served after it. False: it must wait. */
+  reserve(sequence: Sequence, positionCount: number, events: SequenceEvent[]): boolean {
+    while (!this.kv.grow(sequence.table, positionCount)) {
+      const victim = this.victim(sequence);
+      if (!victim) return false;
+      this.preempt(victim, events);
+    }
+    return true;
+  }
+
+  /** Takes the sequence out of its queue and frees its blocks. */
+  remove(sequence: Sequence): void {
+    assert(sequence.phase !== 'finished', `sequence ${sequence.id} is removed twice`);
+    (sequence.phase === 'waiting' ? this.waiting : this.running).remove(sequence);
+    this.dropBlocks(sequence);
+    sequence.phase = 'finished';
+  }
+
+  /** A running sequence loses its blocks and candidates and waits. Full canonical blocks stay cached while there is room. */
+  preempt(sequence: Sequence, events: SequenceEvent[]): void {
+    this.running.remove(sequence);
+    if (sequence.candidateCount > 0 && sequence.request.provisional) {
+      events.push({ kind: 'rollback', id: sequence.id, to: sequence.committedCount });
+    }
+    sequence.takeCandidates();
+    this.dropBlocks(sequence);
+    sequence.phase = 'waiting';
+    sequence.notePreemption();
+    this.waiting.add(sequence);
+    this.preemptions++;
+  }
+
+  private dropBlocks(sequence: Sequence): void {
+    this.kv.shrink(sequence.table, 0);
+    sequence.canonicalCount = 0;
+    sequence.kvCount = 0;
+    sequence.epoch++;
+  }
+
+  /** Paused sequences first, then the last in service order; never one that is served before the sequence that asks. */
+  private victim(asking: Sequence): Sequence | undefined {
+    let last: Sequence | undefined;
+    for (const candidate of this.running.backwards()) {
+      if (candidate === asking || candidate.table.length === 0) continue;
+      if (candidate.paused) return candidate;
+      if (!last && serviceOrder(asking, candidate) < 0) last = candidate;
+    }
+    return last;
+  }
+
+  private giveBlocks(sequence: Sequence, events: SequenceEvent[]): boolean {
+    const { settledCount, table } = sequence;
+    const found = this.kv.match(table, sequence.settledTokens, settledCount - 1, sequence.kind);
+    while (!this.fits(sequence)) {
+      const paused = this.running.filter((other) => other.paused).at(-1);
+      if (!paused) {
+        this.kv.shrink(table, 0);
+        return false;
+      }
+      this.preempt(paused, events);
+    }
+    const grown = this.kv.grow(table, settledCount);
+    assert(grown, 'blocks that were counted are not there');
+    sequence.canonicalCount = sequence.kind === 'deterministic' ? found : 0;
+    sequence.kvCount = found;
+    sequence.noteCached(found);
+    return true;
+  }
+
+  /** Room for its tokens and for one more block of every running sequence, so that admission does not cause preemption at once. */
+  private fits(sequence: Sequence): boolean {
+    const missing = this.kv.blocksFor(sequence.settledCount) - sequence.table.length;
+    const others = this.running.length;
+    return missing + others <= this.kv.availableCount || (others === 0 && missing <= this.kv.availableCount);
+  }
+}

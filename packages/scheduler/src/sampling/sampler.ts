@@ -1,0 +1,92 @@
+import { assert } from '@stet/backend';
+import { ln } from '@stet/backend/numerics';
+import type { SamplingParams } from '../request.js';
+import { keepTopK, keepTopP } from './filters.js';
+import { GUMBEL_MAX, GumbelNoise } from './noise.js';
+
+/** Part of the fingerprint: raised when any sampled token could change. */
+export const SAMPLER_VERSION = 'sampler-1';
+
+/** Scaled logits further below the largest than this have no chance and are left out before the filters. */
+const REACH = 64;
+
+/** Draws tokens. Its answers depend on its arguments alone; the instance only keeps scratch space. */
+export class Sampler {
+  private readonly noise = new GumbelNoise();
+  /** Candidates of the draw: ids ascending, and their logits, adjusted and divided by the temperature. */
+  private readonly ids: Int32Array;
+  private readonly scaled: Float64Array;
+
+  constructor(vocabSize: number) {
+    this.ids = new Int32Array(vocabSize);
+    this.scaled = new Float64Array(vocabSize);
+  }
+
+  /**
+   * The token of output index `outputIndex`. `logits` (vocabSize); `counts`: how often each token stands in the output
+   * so far, needed when a penalty is set. Temperature 0 takes the largest adjusted logit, the lowest id among equals.
+   */
+  sample(
+    logits: Float32Array,
+    params: SamplingParams,
+    seed: number,
+    outputIndex: number,
+    counts: ReadonlyMap<number, number> | undefined,
+  ): number {
+    const scaled = this.scaled;
+    for (let id = 0; id < logits.length; id++) scaled[id] = logits[id]!;
+    this.adjust(params, counts);
+    const best = this.argmax(logits.length);
+    if (params.temperature === 0) return best;
+    return this.draw(logits.length, best, params, seed, outputIndex);
+  }
+
+  private adjust(params: SamplingParams, counts: ReadonlyMap<number, number> | undefined): void {
+    for (const [id, bias] of params.logitBias) this.scaled[id]! += bias;
+    if (params.frequencyPenalty === 0 && params.presencePenalty === 0) return;
+    assert(counts !== undefined, 'penalties need the counts of the output');
+    for (const [id, count] of counts) {
+      if (count > 0) this.scaled[id]! -= params.frequencyPenalty * count + params.presencePenalty;
+    }
+  }
+
+  private argmax(count: number): number {
+    let best = 0;
+    for (let id = 1; id < count; id++) if (this.scaled[id]! > this.scaled[best]!) best = id;
+    return best;
+  }
+
+  private draw(vocabSize: number, best: number, params: SamplingParams, seed: number, outputIndex: number): number {
+    const { ids, scaled } = this;
+    const largest = scaled[best]! / params.temperature;
+    let count = 0;
+    for (let id = 0; id < vocabSize; id++) {
+      const value = scaled[id]! / params.temperature;
+      if (value < largest - REACH) continue;
+      ids[count] = id;
+      scaled[count++] = value;
+    }
+    if (params.topK > 0) count = keepTopK(ids, scaled, count, params.topK, largest);
+    if (params.topP < 1) count = keepTopP(ids, scaled, count, params.topP, largest);
+    return this.choose(count, largest, params.minP, seed, outputIndex);
+  }
+
+  /** Gumbel-max over the candidates: the largest of value + noise, the lowest id among equals. */
+  private choose(count: number, largest: number, minP: number, seed: number, outputIndex: number): number {
+    this.noise.aim(seed, outputIndex);
+    const floor = minP > 0 ? largest + ln(minP) : -Infinity;
+    let winner = -1;
+    let winning = -Infinity;
+    for (let i = 0; i < count; i++) {
+      const value = this.scaled[i]!;
+      if (value < floor || value + GUMBEL_MAX <= winning) continue;
+      const score = value + this.noise.at(this.ids[i]!);
+      if (score > winning) {
+        winning = score;
+        winner = this.ids[i]!;
+      }
+    }
+    assert(winner >= 0, 'a draw without candidates');
+    return winner;
+  }
+}

@@ -1,0 +1,215 @@
+import { assert, type BackendInfo, type StepResult, StetError } from '@stet/backend';
+import { KvCache, type KvCacheStats } from '@stet/kv-cache';
+import { applyStep } from './apply.js';
+import { checkRequest } from './check-request.js';
+import type { SequenceEvent } from './events.js';
+import { resolveLimits, type SchedulerLimits } from './limits.js';
+import { planStep } from './planner.js';
+import type { VerifyPolicy } from './policy.js';
+import type { FinishReason, SequenceRequest } from './request.js';
+import { Residency } from './residency.js';
+import { Sampler } from './sampling/sampler.js';
+import { Sequence } from './sequence.js';
+import { type PlannedStep, StepDraft } from './step-plan.js';
+
+export interface SchedulerConfig
+  extends Pick<BackendInfo, 'vocabSize' | 'contextLength' | 'blockSize' | 'blockCount' | 'maxRows' | 'canonical'> {
+  readonly policy: VerifyPolicy;
+  readonly limits?: Partial<SchedulerLimits>;
+  /** `on` by default. */
+  readonly prefixCache?: 'on' | 'off';
+}
+
+export interface SchedulerStats {
+  readonly running: number;
+  readonly waiting: number;
+  readonly steps: number;
+  readonly fastRows: number;
+  readonly canonicalRows: number;
+  readonly windows: number;
+  readonly rollbacks: number;
+  readonly recomputedTokens: number;
+  readonly preemptions: number;
+  readonly committedTokens: number;
+  readonly kv: KvCacheStats;
+}
+
+/**
+ * Continuous batching with selective determinism. A step is `plan` → `backend.forward` → `apply`; both ends are
+ * synchronous and know no clock, device or text. One step may be in flight; requests may come and go meanwhile.
+ */
+export class Scheduler {
+  private readonly config: SchedulerConfig;
+  private readonly limits: SchedulerLimits;
+  private readonly kv: KvCache;
+  private readonly residency: Residency;
+  private readonly draft: StepDraft;
+  private readonly sampler: Sampler;
+  private readonly sequences = new Map<string, Sequence>();
+  private readonly totals = {
+    steps: 0,
+    fastRows: 0,
+    canonicalRows: 0,
+    committedTokens: 0,
+    windows: 0,
+    rollbacks: 0,
+    recomputedTokens: 0,
+  };
+  private policy: VerifyPolicy;
+  private inFlight: PlannedStep | undefined;
+  private events: SequenceEvent[] = [];
+  private arrivals = 0;
+
+  constructor(config: SchedulerConfig) {
+    this.config = config;
+    this.policy = config.policy;
+    this.limits = resolveLimits(config.limits, config.maxRows);
+    const { blockCount, blockSize, prefixCache = 'on' } = config;
+    this.kv = new KvCache({ blockCount, blockSize, prefixCache });
+    this.residency = new Residency(this.kv, this.limits.maxRunning);
+    this.draft = new StepDraft(this.kv, { fast: this.limits.fastBudget, canonical: this.limits.canonicalBudget });
+    this.sampler = new Sampler(config.vocabSize);
+  }
+
+  /** Throws BAD_REQUEST, CONTEXT_LENGTH, KV_CAPACITY, QUEUE_FULL or UNSUPPORTED; then nothing has changed. */
+  add(request: SequenceRequest, nowMs: number): void {
+    checkRequest(request, this.config, this.kv);
+    if (this.sequences.has(request.id))
+      throw new StetError('STET_ERR_DUPLICATE_ID', `a sequence with id ${request.id} is still open`);
+    if (this.residency.waiting.length >= this.limits.maxWaiting) {
+      throw new StetError(
+        'STET_ERR_QUEUE_FULL',
+        `${this.residency.waiting.length} requests are waiting, which is the limit`,
+      );
+    }
+    const sequence = new Sequence(request, this.arrivals++, nowMs);
+    this.sequences.set(request.id, sequence);
+    this.residency.waiting.add(sequence);
+  }
+
+  /** Ends a sequence and frees its blocks at once, also while a step is in flight. Empty for an id that is not open. */
+  abort(id: string, nowMs: number): SequenceEvent[] {
+    const sequence = this.sequences.get(id);
+    if (!sequence) return [];
+    const events: SequenceEvent[] = [];
+    this.finish(sequence, 'aborted', nowMs, events);
+    return events;
+  }
+
+  /** A paused sequence takes part in no step; it keeps its blocks until somebody needs them. */
+  pause(id: string): void {
+    const sequence = this.sequences.get(id);
+    if (sequence) sequence.paused = true;
+  }
+
+  resume(id: string): void {
+    const sequence = this.sequences.get(id);
+    if (sequence) sequence.paused = false;
+  }
+
+  /** Takes a running sequence's blocks as a shortage would; for tests and operators. */
+  preempt(id: string): void {
+    const sequence = this.sequences.get(id);
+    if (sequence?.phase === 'running') this.residency.preempt(sequence, this.events);
+  }
+
+  /** Legal at any time: no choice of a policy changes a bit. */
+  setPolicy(policy: VerifyPolicy): void {
+    this.policy = policy;
+  }
+
+  /** Some sequence can go on. */
+  get hasWork(): boolean {
+    const open = (sequence: Sequence) => !sequence.paused;
+    return this.residency.running.some(open) || this.residency.waiting.some(open);
+  }
+
+  /** The next step for the backend, or undefined when nothing can run. */
+  plan(nowMs: number): PlannedStep | undefined {
+    assert(!this.inFlight, 'plan while a step is in flight');
+    const { residency, draft, policy, limits } = this;
+    this.inFlight = planStep({ residency, draft, policy, limits }, this.totals.steps + 1, nowMs, this.events);
+    if (!this.inFlight) return undefined;
+    this.totals.steps++;
+    this.totals.fastRows += this.inFlight.step.fast?.tokens.length ?? 0;
+    this.totals.canonicalRows += this.inFlight.step.canonical?.tokens.length ?? 0;
+    return this.inFlight;
+  }
+
+  /** Samples, compares, commits, rolls back, finishes and frees. */
+  apply(planned: PlannedStep, result: StepResult, nowMs: number): SequenceEvent[] {
+    this.land(planned);
+    const { kv, sampler, config, events } = this;
+    const finish = (sequence: Sequence, reason: FinishReason) => this.finish(sequence, reason, nowMs, events);
+    applyStep(planned, result, { kv, sampler, vocabSize: config.vocabSize, nowMs, events, finish });
+    return this.takeEvents();
+  }
+
+  /** The step failed: its requests end with the error, the others go on. */
+  fail(planned: PlannedStep, error: StetError, nowMs: number): SequenceEvent[] {
+    this.land(planned);
+    for (const run of planned.runs) {
+      if (run.epoch === run.sequence.epoch) this.finish(run.sequence, 'error', nowMs, this.events, error);
+    }
+    return this.takeEvents();
+  }
+
+  stats(): SchedulerStats {
+    const live = { ...this.totals };
+    for (const sequence of this.sequences.values()) addCounters(live, sequence.stats(0));
+    const { running, waiting, preemptions } = this.residency;
+    return { ...live, running: running.length, waiting: waiting.length, preemptions, kv: this.kv.stats() };
+  }
+
+  /** Throws unless blocks, queues and sequences agree; linear, for tests and simulation. */
+  check(): void {
+    const { running, waiting } = this.residency;
+    assert(running.length + waiting.length === this.sequences.size, 'an open sequence is in no queue');
+    this.kv.check([...running].map((sequence) => sequence.table));
+    for (const sequence of waiting) assert(sequence.table.length === 0, `waiting sequence ${sequence.id} holds blocks`);
+    for (const sequence of running) sequence.check();
+  }
+
+  /** True for a block whose contents nobody may read again; tests fill those with garbage. */
+  isFree(block: number): boolean {
+    return this.kv.isFree(block);
+  }
+
+  private land(planned: PlannedStep): void {
+    assert(this.inFlight === planned, 'the step is not the one in flight');
+    this.inFlight = undefined;
+  }
+
+  private takeEvents(): SequenceEvent[] {
+    const { events } = this;
+    this.events = [];
+    for (const event of events) if (event.kind === 'commit') this.totals.committedTokens += event.tokens.length;
+    return events;
+  }
+
+  private finish(
+    sequence: Sequence,
+    reason: FinishReason,
+    nowMs: number,
+    events: SequenceEvent[],
+    error?: StetError,
+  ): void {
+    this.residency.remove(sequence);
+    this.sequences.delete(sequence.id);
+    const stats = sequence.stats(nowMs);
+    addCounters(this.totals, stats);
+    events.push({ kind: 'finish', id: sequence.id, reason, ...(error && { error }), stats });
+  }
+}
+
+interface Counters {
+  windows: number;
+  rollbacks: number;
+  recomputedTokens: number;
+}
+
+function addCounters(totals: Counters, more: Readonly<Counters>): void {
+  totals.windows += more.windows;
+  totals.rollbacks += more.rollbacks;
+  totals.recomputedTokens += more.recomputedTokens;
+}

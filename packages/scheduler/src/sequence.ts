@@ -1,0 +1,193 @@
+import { assert } from '@stet/backend';
+import { KvTable } from '@stet/kv-cache';
+import type { SequenceStats } from './events.js';
+import type { SequenceRequest } from './request.js';
+
+/**
+ * One request on its way.
+ *
+ *     prompt tokens │ committed output │ candidates │
+ *     ◄──── canonical K/V ────────────►◄ candidate K/V ►      the last token of the sequence has no K/V yet
+ *
+ * `committedCount` only grows; everything after it may vanish. An ordinary sequence commits each token as it is
+ * decoded and never has candidates.
+ */
+export class Sequence {
+  readonly request: SequenceRequest;
+  /** Number of arrival; makes every order of sequences total. */
+  readonly order: number;
+  readonly arrivedMs: number;
+  phase: 'waiting' | 'running' | 'finished' = 'waiting';
+  paused = false;
+  /** Raised whenever blocks are lost: a result planned in an older epoch is not applied. */
+  epoch = 0;
+  table = new KvTable();
+  /** Positions 0 .. canonicalCount - 1 have canonical K/V (deterministic sequences). */
+  canonicalCount = 0;
+  /** Positions 0 .. kvCount - 1 have K/V of some kind. */
+  kvCount = 0;
+  committedCount = 0;
+  candidateCount = 0;
+  /** When the oldest candidate came. */
+  heldSinceMs = 0;
+  /** Step in which the sequence last had rows of prefill or verification: the longest unserved goes first. */
+  servedStep = 0;
+  private tokens: Int32Array;
+  private count: number;
+  private stopState: unknown;
+  private readonly candidateStates: unknown[] = [];
+  /** Occurrences in the output, candidates included; kept only where a penalty needs them. */
+  private readonly counts: Map<number, number> | undefined;
+  private readonly counters = { cachedTokens: 0, windows: 0, rollbacks: 0, recomputedTokens: 0, preemptions: 0 };
+  private startedMs: number | undefined;
+  private firstCommitMs: number | undefined;
+
+  constructor(request: SequenceRequest, order: number, arrivedMs: number) {
+    this.request = request;
+    this.order = order;
+    this.arrivedMs = arrivedMs;
+    this.tokens = new Int32Array(request.promptTokens.length + Math.min(request.maxTokens, 64));
+    this.tokens.set(request.promptTokens);
+    this.count = request.promptTokens.length;
+    this.stopState = request.stop?.initial;
+    const { frequencyPenalty, presencePenalty } = request.sampling;
+    this.counts = frequencyPenalty !== 0 || presencePenalty !== 0 ? new Map() : undefined;
+  }
+
+  get id(): string {
+    return this.request.id;
+  }
+
+  get kind(): 'deterministic' | 'ordinary' {
+    return this.request.kind;
+  }
+
+  get promptCount(): number {
+    return this.request.promptTokens.length;
+  }
+
+  /** Prompt and committed output. */
+  get settledCount(): number {
+    return this.promptCount + this.committedCount;
+  }
+
+  /** All tokens, candidates included. */
+  get tokenCount(): number {
+    return this.count;
+  }
+
+  /** Some position before the last settled token lacks the K/V that its kind needs. */
+  get prefilling(): boolean {
+    return (this.kind === 'deterministic' ? this.canonicalCount : this.kvCount) < this.settledCount - 1;
+  }
+
+  get penaltyCounts(): ReadonlyMap<number, number> | undefined {
+    return this.counts;
+  }
+
+  tokenAt(position: number): number {
+    return this.tokens[position]!;
+  }
+
+  /** Settled tokens, (settledCount); valid until the next token. */
+  get settledTokens(): Int32Array {
+    return this.tokens.subarray(0, this.settledCount);
+  }
+
+  candidate(index: number): number {
+    return this.tokens[this.settledCount + index]!;
+  }
+
+  /** Why the output would end with its last token, candidates included; undefined while it goes on. */
+  get ending(): 'stop' | 'length' | undefined {
+    const outputCount = this.committedCount + this.candidateCount;
+    if (outputCount === 0) return undefined;
+    const state = this.candidateCount > 0 ? this.candidateStates[this.candidateCount - 1] : this.stopState;
+    if (this.request.stopTokens.has(this.tokens[this.count - 1]!)) return 'stop';
+    if (this.request.stop?.matched(state)) return 'stop';
+    return outputCount >= this.request.maxTokens ? 'length' : undefined;
+  }
+
+  pushCandidate(token: number, nowMs: number): void {
+    if (this.candidateCount === 0) this.heldSinceMs = nowMs;
+    const state = this.candidateCount > 0 ? this.candidateStates[this.candidateCount - 1] : this.stopState;
+    this.candidateStates.push(this.request.stop?.next(state, token));
+    this.push(token);
+    this.candidateCount++;
+  }
+
+  /** The token becomes output for good. There must be no candidates. */
+  commit(token: number): void {
+    assert(this.candidateCount === 0, 'commit before candidates');
+    this.push(token);
+    this.committedCount++;
+    this.stopState = this.request.stop?.next(this.stopState, token);
+  }
+
+  /** Takes all candidates off and returns them, oldest first. */
+  takeCandidates(): Int32Array {
+    const taken = this.tokens.slice(this.settledCount, this.count);
+    for (const token of taken) this.counts?.set(token, this.counts.get(token)! - 1);
+    this.count = this.settledCount;
+    this.candidateCount = 0;
+    this.candidateStates.length = 0;
+    return taken;
+  }
+
+  noteStarted(nowMs: number): void {
+    this.startedMs ??= nowMs;
+  }
+
+  /** Positions found in the prefix cache at admission; those of a resumed sequence are its own and do not count. */
+  noteCached(positionCount: number): void {
+    if (this.startedMs === undefined) this.counters.cachedTokens = positionCount;
+  }
+
+  noteCommit(nowMs: number): void {
+    this.firstCommitMs ??= nowMs;
+  }
+
+  noteWindow(recomputedTokens: number): void {
+    this.counters.windows++;
+    if (recomputedTokens > 0) this.counters.rollbacks++;
+    this.counters.recomputedTokens += recomputedTokens;
+  }
+
+  notePreemption(): void {
+    this.counters.preemptions++;
+  }
+
+  stats(nowMs: number): SequenceStats {
+    const started = this.startedMs ?? nowMs;
+    const first = this.firstCommitMs ?? nowMs;
+    return {
+      promptTokens: this.promptCount,
+      outputTokens: this.committedCount,
+      ...this.counters,
+      queueMs: started - this.arrivedMs,
+      prefillMs: first - started,
+      decodeMs: nowMs - first,
+    };
+  }
+
+  /** Throws unless the counts agree with each other and the table holds all K/V. */
+  check(): void {
+    const at = `sequence ${this.id}`;
+    assert(this.count === this.settledCount + this.candidateCount, `${at}: tokens do not add up`);
+    assert(this.candidateCount === this.candidateStates.length, `${at}: a stop state is missing`);
+    assert(this.canonicalCount <= this.settledCount, `${at}: canonical K/V past the settled tokens`);
+    assert(this.kvCount <= this.count && this.canonicalCount <= this.kvCount, `${at}: K/V past the tokens`);
+    assert(this.kind === 'deterministic' || this.candidateCount === 0, `${at}: an ordinary sequence has candidates`);
+    assert(this.committedCount <= this.request.maxTokens, `${at}: more output than asked for`);
+  }
+
+  private push(token: number): void {
+    if (this.count === this.tokens.length) {
+      const grown = new Int32Array(Math.min(this.count * 2, this.promptCount + this.request.maxTokens));
+      grown.set(this.tokens);
+      this.tokens = grown;
+    }
+    this.tokens[this.count++] = token;
+    this.counts?.set(token, (this.counts.get(token) ?? 0) + 1);
+  }
+}

@@ -1,0 +1,66 @@
+import type { Step } from '@stet/backend';
+import type { KvCache } from '@stet/kv-cache';
+import { BatchBuilder, type OutputRange, type RowRange } from './batch-builder.js';
+import type { Sequence } from './sequence.js';
+
+export type Schedule = 'fast' | 'canonical';
+
+/** Rows of one sequence in one batch of a step, and how to find their results. */
+export interface PlannedRun {
+  readonly sequence: Sequence;
+  /** The sequence's epoch when it was planned. */
+  readonly epoch: number;
+  readonly schedule: Schedule;
+  readonly start: number;
+  readonly rowCount: number;
+  readonly output: OutputRange;
+  readonly wants: 'argmax' | 'logits';
+}
+
+export interface PlannedStep {
+  readonly step: Step;
+  readonly runs: readonly PlannedRun[];
+}
+
+/** A step under construction: two batches with a row budget each. */
+export class StepDraft {
+  private readonly kv: KvCache;
+  private readonly builders: Record<Schedule, BatchBuilder>;
+  private readonly budgets: Record<Schedule, number>;
+  private runs: PlannedRun[] = [];
+
+  constructor(kv: KvCache, budgets: Record<Schedule, number>) {
+    this.kv = kv;
+    this.budgets = budgets;
+    this.builders = { fast: new BatchBuilder(budgets.fast), canonical: new BatchBuilder(budgets.canonical) };
+  }
+
+  reset(): void {
+    this.builders.fast.reset();
+    this.builders.canonical.reset();
+    this.runs = [];
+  }
+
+  get rowCount(): number {
+    return this.builders.fast.rowCount + this.builders.canonical.rowCount;
+  }
+
+  /** Rows that still fit into the batch. */
+  room(schedule: Schedule): number {
+    return this.budgets[schedule] - this.builders[schedule].rowCount;
+  }
+
+  add(sequence: Sequence, schedule: Schedule, range: RowRange): void {
+    const blockCount = this.kv.blocksFor(range.start + range.rowCount);
+    const output = this.builders[schedule].add(sequence, range, blockCount);
+    const { start, rowCount, wants } = range;
+    this.runs.push({ sequence, epoch: sequence.epoch, schedule, start, rowCount, output, wants });
+  }
+
+  finish(): PlannedStep | undefined {
+    const fast = this.builders.fast.build();
+    const canonical = this.builders.canonical.build();
+    if (!fast && !canonical) return undefined;
+    return { step: { ...(fast && { fast }), ...(canonical && { canonical }) }, runs: this.runs };
+  }
+}
