@@ -1,0 +1,29 @@
+export type { GenerationDefaults } from './config/generation-config.js';
+export {
+  type LlamaConfig,
+  parseModelConfig,
+  type SupportedArchitecture,
+  supportedArchitectures,
+} from './config/model-config.js';
+export type { RopeConfig } from './config/rope-config.js';
+export { type FingerprintParts, fingerprint } from './digest/fingerprint.js';
+export { type Hasher, javascriptHasher } from './digest/hasher.js';
+export { memorySource } from './files/memory-source.js';
+export type { FileSource } from './files/source.js';
+export { type LoadedModel, type LoadOptions, loadModel } from './load-model.js';
+export { llamaPlan } from './plan/llama-plan.js';
+export { ropeSpec } from './plan/rope.js';
+export { type Checkpoint, openCheckpoint } from './safetensors/checkpoint.js';
+export type { Dtype } from './safetensors/dtypes.js';
+export { readHeader, type TensorInfo } from './safetensors/header.js';
+export {
+  type ChatTemplate,
+  type ChatTemplateInput,
+  type ChatTemplateMessage,
+  createChatTemplate,
+} from './text/chat-template.js';
+export { renderChat } from './text/render-chat.js';
+export { createStreamDecoder, type DecodeState, type StreamDecoder } from './text/stream-decoder.js';
+export type { TokenPieces, TokenPlace } from './text/token-pieces.js';
+export { createTokenizer, type Tokenizer, type TokenizerOptions } from './text/tokenizer.js';
+export { tensorWeights } from './weights/tensor-weights.js';

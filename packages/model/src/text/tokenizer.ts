@@ -1,0 +1,134 @@
+import { Tokenizer as Library } from '@huggingface/tokenizers';
+import { StetError } from '@stet/backend';
+import { z } from 'zod';
+import { createStreamDecoder } from './stream-decoder.js';
+import { decoderRule, type TokenPieces, tokenPieces } from './token-pieces.js';
+
+/** Text to token ids and back. Pure; the same for every request. */
+export interface Tokenizer {
+  /** One more than the largest id. */
+  readonly vocabSize: number;
+  /** Ids that stand for no text: begin, end, turn marks, … */
+  readonly specialIds: ReadonlySet<number>;
+  /**
+   * Token ids of a text. `addSpecialTokens` puts in front what the model expects before a text (see
+   * {@link TokenizerOptions.beginning}); leave it off for a rendered chat template, which writes its own.
+   * Throws `STET_ERR_BAD_REQUEST` for a text with a token that the model has no embedding for.
+   */
+  encode(text: string, options: { readonly addSpecialTokens: boolean }): number[];
+  /** The text of ids; U+FFFD stands for bytes that are no UTF-8. Ids that no token has give no text. */
+  decode(ids: Iterable<number>, options: { readonly skipSpecialTokens: boolean }): string;
+  /** The id of a token by its string in the vocabulary, e.g. `<|im_end|>`. */
+  idOf(token: string): number | undefined;
+  /** What each token adds to a text; see {@link createStreamDecoder}. */
+  readonly pieces: TokenPieces;
+}
+
+export interface TokenizerOptions {
+  /** The model's vocabulary: `encode` refuses ids from here on. By default the tokenizer's own. */
+  readonly idLimit?: number;
+  /**
+   * A token, by string or id, that `encode` puts in front when special tokens are asked for and the post-processor of
+   * tokenizer.json did not put it there already. The post-processor decides first; this is `add_bos_token` of
+   * tokenizer_config.json.
+   */
+  readonly beginning?: string | number;
+}
+
+const addedToken = z.object({
+  id: z
+    .number()
+    .int()
+    .min(0)
+    .max(2 ** 31),
+  content: z.string(),
+  special: z.boolean().optional(),
+});
+const schema = z.looseObject({
+  added_tokens: z.array(addedToken).nullish(),
+  model: z.looseObject({ type: z.string().nullish() }),
+  normalizer: z.unknown().optional(),
+  pre_tokenizer: z.unknown().optional(),
+  post_processor: z.unknown().optional(),
+  decoder: z.unknown().optional(),
+});
+
+/** A tokenizer from the parsed tokenizer.json. Throws `STET_ERR_BAD_TOKENIZER`. */
+export function createTokenizer(json: unknown, options: TokenizerOptions = {}): Tokenizer {
+  const parsed = schema.safeParse(json);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]!;
+    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json: ${issue.path.join('.') || 'it'}: ${issue.message}`);
+  }
+  const added = parsed.data.added_tokens ?? [];
+  const library = createLibrary(parsed.data, added);
+  const vocabulary = [...library.get_vocab().values()];
+  const vocabSize = vocabulary.reduce((largest, id) => Math.max(largest, id), -1) + 1;
+  const specialIds = new Set(added.filter((token) => token.special).map((token) => token.id));
+  const pieces = tokenPieces(decoderRule(parsed.data.decoder), {
+    tokenOf: (id) => library.id_to_token(id),
+    addedIds: new Set(added.map((token) => token.id)),
+  });
+  const { idLimit = vocabSize } = options;
+  const beginning = beginningId(options.beginning, library);
+  return {
+    vocabSize,
+    specialIds,
+    pieces,
+    encode: (text, { addSpecialTokens }) => {
+      const ids = library.encode(text, { add_special_tokens: addSpecialTokens }).ids;
+      if (addSpecialTokens && beginning !== undefined && ids[0] !== beginning) ids.unshift(beginning);
+      for (const id of ids) checkId(id, idLimit, library);
+      return ids;
+    },
+    decode: (ids, { skipSpecialTokens }) => {
+      const specialTokens = skipSpecialTokens ? 'skip' : 'keep';
+      const decoder = createStreamDecoder({ pieces, specialIds }, { specialTokens });
+      let state = decoder.initial;
+      let text = '';
+      for (const id of ids) {
+        const step = decoder.next(state, id);
+        state = step.state;
+        text += step.text;
+      }
+      return text + decoder.flush(state);
+    },
+    idOf: (token) => library.token_to_id(token),
+  };
+}
+
+function beginningId(beginning: string | number | undefined, library: Library): number | undefined {
+  if (typeof beginning !== 'string') return beginning;
+  const id = library.token_to_id(beginning);
+  if (id === undefined) {
+    throw new StetError(
+      'STET_ERR_BAD_TOKENIZER',
+      `tokenizer.json does not have the bos token ${JSON.stringify(beginning)}`,
+    );
+  }
+  return id;
+}
+
+function createLibrary(json: z.infer<typeof schema>, added: readonly z.infer<typeof addedToken>[]): Library {
+  const { normalizer = null, pre_tokenizer = null, post_processor = null, decoder = null } = json;
+  try {
+    // The library's second argument is tokenizer_config.json; nothing in it may change what tokenizer.json says.
+    return new Library({ ...json, added_tokens: added, normalizer, pre_tokenizer, post_processor, decoder }, {});
+  } catch (cause) {
+    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json cannot be used: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+}
+
+/** The library gives undefined for text that no token covers where there is no unknown token. */
+function checkId(id: number | undefined, idLimit: number, library: Library): void {
+  if (id === undefined) throw new StetError('STET_ERR_BAD_REQUEST', 'the text has a character that no token covers');
+  if (id >= idLimit) {
+    const token = JSON.stringify(library.id_to_token(id));
+    throw new StetError(
+      'STET_ERR_BAD_REQUEST',
+      `the text has the token ${token} (id ${id}), which the model does not know`,
+    );
+  }
+}
