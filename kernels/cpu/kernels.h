@@ -12,6 +12,9 @@ enum class Schedule : int32_t { fast = 0, canonical = 1 };
 enum class Format : int32_t { bf16 = 0, q8 = 1 };
 enum class Isa : int32_t { scalar = 0, avx2 = 1, avx512 = 2 };
 
+// Largest head size of kvWrite and attention; the runtime refuses a plan above it.
+constexpr int32_t maxHeadSize = 256;
+
 // A packed weight matrix: y = W x, `rows` outputs of `columns` inputs.
 struct Matrix {
   Format format;

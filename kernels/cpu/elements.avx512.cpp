@@ -1,0 +1,14 @@
+// rms_norm, rope, swiglu, add and argmax by AVX-512.
+#include "add.inl.h"
+#include "argmax.inl.h"
+#include "lanes_avx512.h"
+#include "rms_norm.inl.h"
+#include "rope.inl.h"
+#include "sets.h"
+#include "swiglu.inl.h"
+
+namespace stet::cpu {
+
+const ElementSet avx512Elements{rmsNorm<Avx512Lanes>, rope<Avx512Lanes>, swiglu<Avx512Lanes>, add<Avx512Lanes>, argmax<Avx512Lanes>};
+
+}  // namespace stet::cpu

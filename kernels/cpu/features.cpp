@@ -1,0 +1,59 @@
+#include "features.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace stet::cpu {
+namespace {
+
+#if defined(__x86_64__)
+
+// The tile registers are off until a process asks for them; the kernel refuses where a signal stack is too small for them.
+bool amxGranted() {
+#if defined(__linux__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned tileBits = (1u << 22) | (1u << 24);  // amx-bf16, amx-tile
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & tileBits) != tileBits) return false;
+  constexpr long requestPermission = 0x1023, tileData = 18;
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
+}
+
+Features detect() {
+  __builtin_cpu_init();
+  Features found{};
+  found.missingAvx2 = !__builtin_cpu_supports("avx2") ? "avx2" : !__builtin_cpu_supports("fma") ? "fma" : nullptr;
+  found.missingAvx512 = found.missingAvx2                           ? found.missingAvx2
+                        : !__builtin_cpu_supports("avx512f")        ? "avx512f"
+                        : !__builtin_cpu_supports("avx512bw")       ? "avx512bw"
+                        : !__builtin_cpu_supports("avx512vl")       ? "avx512vl"
+                        : !__builtin_cpu_supports("avx512dq")       ? "avx512dq"
+                                                                    : nullptr;
+  if (found.missingAvx512) return found;
+  found.vnni = __builtin_cpu_supports("avx512vnni") != 0;
+  found.bf16Dot = __builtin_cpu_supports("avx512bf16") != 0;
+  found.amxBf16 = found.bf16Dot && amxGranted();
+  return found;
+}
+
+#else
+
+Features detect() { return {"an x86-64 CPU", "an x86-64 CPU", false, false, false}; }
+
+#endif
+
+}  // namespace
+
+const Features& features() {
+  static const Features found = detect();
+  return found;
+}
+
+}  // namespace stet::cpu

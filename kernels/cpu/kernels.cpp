@@ -1,0 +1,109 @@
+// Joins the kernels of each instruction set to the table of kernels.h.
+#include "kernels.h"
+
+#include "features.h"
+#include "sets.h"
+
+namespace stet::cpu {
+namespace {
+
+// The kernels an instruction set uses on this machine.
+struct Choice {
+  const char* name;
+  const char* features;
+  const ElementSet* elements;
+  const LinearKernel* bf16Canonical;
+  const LinearKernel* bf16Fast;
+  const Q8Set* q8;
+  const AttentionSet* attention;
+};
+
+const Choice scalarChoice{"scalar", "", &scalarElements, &scalarBf16Canonical, &scalarBf16Fast, &scalarQ8, &scalarAttention};
+
+#if defined(__x86_64__)
+const Choice avx2Choice{"avx2", "", &avx2Elements, &avx2Bf16Canonical, &avx2Bf16Fast, &avx2Q8, &avx2Attention};
+
+// Byte dot products without VNNI go through AVX2: its kernels bring their own packed forms.
+Choice chooseAvx512(const Features& found) {
+  Choice choice{"avx512", "", &avx512Elements, &avx512Bf16Canonical, &avx512Bf16Fast, &avx2Q8, &avx2Attention};
+  if (found.vnni) choice.q8 = &vnniQ8, choice.attention = &vnniAttention;
+  if (found.bf16Dot) choice.bf16Fast = &avx512Bf16Dot;
+  if (found.amxBf16) choice.bf16Fast = &amxBf16;
+  const char* const dot[2][3] = {{"", "bf16 dot", "bf16 dot, amx"}, {"vnni", "bf16 dot, vnni", "bf16 dot, amx, vnni"}};
+  choice.features = dot[found.vnni][found.amxBf16 ? 2 : found.bf16Dot ? 1 : 0];
+  return choice;
+}
+#endif
+
+template <Isa isa> const Choice& chosen() {
+#if defined(__x86_64__)
+  static const Choice avx512Choice = chooseAvx512(features());
+  return isa == Isa::avx512 ? avx512Choice : isa == Isa::avx2 ? avx2Choice : scalarChoice;
+#else
+  return scalarChoice;
+#endif
+}
+
+template <Isa isa> const LinearKernel& linearOf(Format format, Schedule schedule) {
+  const Choice& choice = chosen<isa>();
+  if (format == Format::q8) return choice.q8->linear;
+  return schedule == Schedule::canonical ? *choice.bf16Canonical : *choice.bf16Fast;
+}
+
+template <Isa isa> const PackKernel& packOf(Format format) { return format == Format::q8 ? chosen<isa>().q8->pack : bf16Pack; }
+
+template <Isa isa> Kernels makeKernels() {
+  const Choice& choice = chosen<isa>();
+  Kernels kernels{};
+  kernels.name = choice.name;
+  kernels.features = choice.features;
+  kernels.tileRows = tileOutputs;
+  kernels.matrixBytes = [](Format format, int32_t rows, int32_t columns) { return packOf<isa>(format).matrixBytes(rows, columns); };
+  kernels.packMatrix = [](const MatrixSource& source, int32_t begin, int32_t end, std::byte* packed) {
+    packOf<isa>(source.format).packMatrix(source, begin, end, packed);
+  };
+  kernels.embed = [](const Matrix& matrix, int32_t token, float* output) { packOf<isa>(matrix.format).embed(matrix, token, output); };
+  kernels.inputBytes = [](Format format, Schedule schedule, int32_t columns) { return linearOf<isa>(format, schedule).inputBytes(columns); };
+  kernels.prepareInput = [](Format format, Schedule schedule, const float* input, int32_t columns, std::byte* prepared) {
+    linearOf<isa>(format, schedule).prepareInput(input, columns, prepared);
+  };
+  kernels.linear = [](const Matrix& matrix, Schedule schedule, const std::byte* prepared, int32_t rowCount, const float* bias,
+                      int32_t begin, int32_t end, float* output, int64_t stride) {
+    linearOf<isa>(matrix.format, schedule).run(matrix, prepared, rowCount, bias, begin, end, output, stride);
+  };
+  kernels.rmsNorm = [](Schedule, const float* input, const float* weight, int32_t width, float scaledEpsilon, float rootWidth,
+                       float* output) { chosen<isa>().elements->rmsNorm(input, weight, width, scaledEpsilon, rootWidth, output); };
+  kernels.rope = [](Schedule, float* row, int32_t headCount, int32_t headSize, const float* cosine, const float* sine) {
+    chosen<isa>().elements->rope(row, headCount, headSize, cosine, sine);
+  };
+  kernels.swiglu = [](Schedule, const float* gate, const float* up, int32_t count, float* output) {
+    chosen<isa>().elements->swiglu(gate, up, count, output);
+  };
+  kernels.add = choice.elements->add;
+  kernels.kvBlockBytes = choice.attention->kvBlockBytes;
+  kernels.kvWrite = choice.attention->kvWrite;
+  kernels.attentionScratchBytes = choice.attention->attentionScratchBytes;
+  kernels.attention = choice.attention->attention;
+  kernels.argmax = choice.elements->argmax;
+  return kernels;
+}
+
+template <Isa isa> const Kernels* kernelsOf() {
+  static const Kernels kernels = makeKernels<isa>();
+  return &kernels;
+}
+
+}  // namespace
+
+const Kernels* kernelsFor(Isa isa, const char** reason) {
+  const char* missing = isa == Isa::avx512 ? features().missingAvx512 : isa == Isa::avx2 ? features().missingAvx2 : nullptr;
+  if (reason) *reason = missing;
+  if (missing) return nullptr;
+#if defined(__x86_64__)
+  if (isa == Isa::avx512) return kernelsOf<Isa::avx512>();
+  if (isa == Isa::avx2) return kernelsOf<Isa::avx2>();
+#endif
+  return kernelsOf<Isa::scalar>();
+}
+
+}  // namespace stet::cpu

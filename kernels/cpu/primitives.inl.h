@@ -1,0 +1,111 @@
+// The primitives of docs/NUMERICS.md over a set of lanes `S`, and the scalar ones that run once a row.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "lanes_scalar.h"
+
+namespace stet::cpu {
+namespace {
+
+constexpr int blockElements = 32;   // elements of a quantized block
+constexpr int normLanes = 128;      // partial sums of rmsNorm
+constexpr int chunkPositions = 64;  // positions of an attention chunk
+
+inline int ceilDiv(int a, int b) { return (a + b - 1) / b; }
+
+inline size_t roundUp64(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+inline float pow2(int exponent) { return ScalarLanes::fromBits((exponent + 127) << 23); }
+
+template <class S> typename S::F pow2Lanes(typename S::I exponent) {
+  return S::fromBits(S::template shl<23>(S::addI(exponent, S::splatI(127))));
+}
+
+template <class S> typename S::I magnitude(typename S::F x) { return S::andI(S::bits(x), S::splatI(0x7fffffff)); }
+
+// Keeps the bits of `mask` after adding half a unit; below 2^-50 zero, capped at `cap`.
+template <class S, int32_t half, int32_t mask, int32_t cap> typename S::F roundBits(typename S::F x) {
+  const auto u = magnitude<S>(x);
+  const auto sign = S::andI(S::bits(x), S::splatI(INT32_MIN));
+  const auto rounded = S::andI(S::addI(S::minI(u, S::splatI(cap)), S::splatI(half)), S::splatI(mask));
+  return S::fromBits(S::selectI(S::lessI(u, S::splatI(0x26800000)), S::splatI(0), S::orI(sign, rounded)));
+}
+
+// 12 significant bits, up to 2^50.
+template <class S> typename S::F r12(typename S::F x) { return roundBits<S, 0x800, ~0xfff, 0x58800000>(x); }
+// 16 significant bits, up to 2^30.
+template <class S> typename S::F r16(typename S::F x) { return roundBits<S, 0x80, ~0xff, 0x4e800000>(x); }
+
+// Clears the last bit, so that a product and a following sum cannot be fused.
+template <class S> typename S::F b1(typename S::F x) { return S::fromBits(S::andI(S::bits(x), S::splatI(~1))); }
+
+// x = high + low, 12 significant bits each; below 2^-50 zero, capped at 2^50.
+template <class S> void split(typename S::F x, typename S::F& high, typename S::F& low) {
+  const auto u = magnitude<S>(x);
+  const auto sign = S::andI(S::bits(x), S::splatI(INT32_MIN));
+  const auto capped = S::minI(u, S::splatI(0x58800000));
+  const auto tiny = S::lessI(u, S::splatI(0x26800000));
+  const auto top = S::fromBits(S::orI(sign, S::andI(capped, S::splatI(~0xfff))));
+  const auto rest = S::sub(S::fromBits(S::orI(sign, capped)), top);
+  high = S::select(tiny, S::zero(), top);
+  low = S::select(tiny, S::zero(), rest);
+}
+
+// 2^(F/65536) for F 0..65535, Q15 in 32768..65535.
+template <class S> typename S::I exp2q(typename S::I f) {
+  const auto a3 = S::addI(S::splatI(27394), S::template shr<19>(S::mulI(f, S::splatI(56308))));
+  const auto a2 = S::addI(S::splatI(31625), S::template shr<18>(S::mulI(f, a3)));
+  const auto a1 = S::addI(S::splatI(45420), S::template shr<17>(S::mulI(f, a2)));
+  return S::addI(S::splatI(32768), S::template shr<17>(S::addI(S::mulI(f, a1), S::splatI(65536))));
+}
+
+// (e + half of 2^s) >> s for 0 <= e < 2^15 and s >= 0; 0 from s = 16 on, where shifts by 32 and more give 0.
+template <class S> typename S::I roundingShift(typename S::I e, typename S::I s) {
+  const auto half = S::template shr<1>(S::shlBy(S::splatI(1), s));
+  return S::shrBy(S::addI(e, half), s);
+}
+
+// x*2^-d for d >= 0: 0 from d = 64 on and below 2^-90. `factor` is scaleFactor(d).
+inline float scaleFactor(int d) { return d >= 64 ? 0.0f : pow2(-d); }
+template <class S> typename S::F scaleDown(typename S::F x, typename S::F factor) {
+  const auto y = S::mul(x, factor);
+  return S::select(S::lessI(magnitude<S>(y), S::splatI((127 - 90) << 23)), S::zero(), y);
+}
+
+// floor((2^31 + (d>>1)) / d) for d in 32768..98303: a float quotient is off by less than one, and the remainder tells.
+template <class S> typename S::I reciprocal(typename S::I d) {
+  const auto half = S::template shr<1>(d);
+  const auto dividend = S::orI(half, S::splatI(INT32_MIN));  // 2^31 + half, as u32
+  const auto estimate = S::toIntTruncate(S::divide(S::add(S::splat(2147483648.0f), S::toFloat(half)), S::toFloat(d)));
+  const auto rest = S::subI(dividend, S::mulI(estimate, d));
+  const auto tooBig = S::lessI(rest, S::splatI(0));
+  const auto tooSmall = S::lessI(S::subI(d, S::splatI(1)), rest);
+  return S::addI(estimate, S::selectI(tooBig, S::splatI(-1), S::selectI(tooSmall, S::splatI(1), S::splatI(0))));
+}
+
+// 1/x of a positive normal x, 16 significant bits.
+inline float recip(float x) {
+  const uint32_t u = static_cast<uint32_t>(ScalarLanes::bits(x));
+  const int exponent = static_cast<int>(u >> 23) - 127;
+  const uint32_t m = (((u & 0x7fffff) | 0x800000) + 0x80) >> 8;
+  return static_cast<float>((0x80000000u + (m >> 1)) / m) * pow2(-exponent - 16);
+}
+
+// 1/sqrt(x) of a positive normal x, 16 significant bits.
+inline float rsqrt(float x) {
+  const uint32_t u = static_cast<uint32_t>(ScalarLanes::bits(x));
+  const int exponent = static_cast<int>(u >> 23) - 127;
+  const int odd = exponent & 1;
+  const uint32_t v = ((u & 0x7fffff) | 0x800000) << (7 + odd);
+  uint32_t root = 0;
+  for (uint32_t bit = 0x8000; bit; bit >>= 1) {
+    const uint32_t next = root | bit;
+    if (next * next <= v) root = next;
+  }
+  if (v - root * root > root) root++;
+  return static_cast<float>((0x80000000u + (root >> 1)) / root) * pow2(-(exponent - 30 - odd) / 2 - 31);
+}
+
+}  // namespace
+}  // namespace stet::cpu

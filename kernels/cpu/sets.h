@@ -1,0 +1,55 @@
+// How the files of one instruction set hand their kernels to kernels.cpp, which joins them to the table of kernels.h.
+#pragma once
+#include "kernels.h"
+
+namespace stet::cpu {
+
+constexpr int32_t tileOutputs = 16;  // outputs of a tile of every packed matrix
+
+// A linear of one format and schedule.
+struct LinearKernel {
+  size_t (*inputBytes)(int32_t columns);
+  void (*prepareInput)(const float* input, int32_t columns, std::byte* prepared);
+  void (*run)(const Matrix&, const std::byte* prepared, int32_t rowCount, const float* bias, int32_t tileBegin, int32_t tileEnd,
+              float* output, int64_t outputStride);
+};
+
+// How a format is packed.
+struct PackKernel {
+  size_t (*matrixBytes)(int32_t rows, int32_t columns);
+  void (*packMatrix)(const MatrixSource&, int32_t tileBegin, int32_t tileEnd, std::byte* packed);
+  void (*embed)(const Matrix&, int32_t token, float* output);
+};
+
+struct Q8Set {
+  PackKernel pack;
+  LinearKernel linear;
+};
+
+struct ElementSet {
+  void (*rmsNorm)(const float* input, const float* weight, int32_t width, float scaledEpsilon, float rootWidth, float* output);
+  void (*rope)(float* row, int32_t headCount, int32_t headSize, const float* cosine, const float* sine);
+  void (*swiglu)(const float* gate, const float* up, int32_t count, float* output);
+  void (*add)(const float* left, const float* right, int32_t count, float* output);
+  int32_t (*argmax)(const float* logits, int32_t count);
+};
+
+struct AttentionSet {
+  size_t (*kvBlockBytes)(int32_t headSize, int32_t blockSize);
+  void (*kvWrite)(const float* key, const float* value, int32_t headSize, int32_t blockSize, int32_t offset, std::byte* block);
+  size_t (*attentionScratchBytes)(int32_t headSize, int32_t headsPerKv, int32_t contextLength);
+  void (*attention)(Schedule, const AttentionArgs&);
+};
+
+// bf16 weights are packed alike on every instruction set.
+extern const PackKernel bf16Pack;
+
+extern const ElementSet scalarElements, avx2Elements, avx512Elements;
+extern const LinearKernel scalarBf16Canonical, avx2Bf16Canonical, avx512Bf16Canonical;
+extern const LinearKernel scalarBf16Fast, avx2Bf16Fast, avx512Bf16Fast;
+extern const LinearKernel avx512Bf16Dot;  // fast, bf16 dot instruction
+extern const LinearKernel amxBf16;        // fast, tile instructions; few rows as avx512Bf16Dot
+extern const Q8Set scalarQ8, avx2Q8, vnniQ8;
+extern const AttentionSet scalarAttention, avx2Attention, vnniAttention;
+
+}  // namespace stet::cpu
