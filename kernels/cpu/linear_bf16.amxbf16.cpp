@@ -1,6 +1,6 @@
 // linear_bf16, fast, by tile instructions: prepared inputs (rowCount, columns) x bf16 weights (rows, columns)
 // -> output (rowCount, rows). Inputs are rounded to bf16. Accumulates in f32, 32 inputs at a time, ascending.
-// From `tileRowCount` rows on; fewer go to the bf16 dot instruction, whose prepared input is the same.
+// From `fewestTileRows` rows on; fewer go to the bf16 dot instruction, whose prepared input is the same.
 #include "linear_bf16_dot.inl.h"
 
 namespace stet::cpu {
@@ -27,10 +27,13 @@ void configure(int upper, int lower) {
   _tile_loadconfig(&config);
 }
 
-// Stores one accumulator; a tile's number is part of the instruction.
+// Stores one accumulator; a tile's number is part of the instruction, so it must stand as a literal.
 template <int accumulator> void storeTile(const LinearOutput& to, int row, int rows, int tile) {
   alignas(64) float sums[16 * tileOutputs];
-  _tile_stored(accumulator, sums, 64);
+  if constexpr (accumulator == 0) _tile_stored(0, sums, 64);
+  if constexpr (accumulator == 1) _tile_stored(1, sums, 64);
+  if constexpr (accumulator == 2) _tile_stored(2, sums, 64);
+  if constexpr (accumulator == 3) _tile_stored(3, sums, 64);
   for (int r = 0; r < rows; r++) storeOutputs<Avx512Lanes>(to, row + r, tile * tileOutputs, _mm512_load_ps(sums + r * tileOutputs));
 }
 
