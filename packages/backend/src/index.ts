@@ -1,6 +1,7 @@
 export * from './batch.js';
 export * from './check-load.js';
 export * from './check-plan.js';
+export * from './check-step.js';
 export * from './errors.js';
 export * from './op-runner.js';
 export * from './plan.js';

@@ -2,7 +2,7 @@ import {
   assert,
   type Backend,
   type BackendInfo,
-  checkStep,
+  createStepChecker,
   type Step,
   type StepResult,
   StetError,
@@ -42,6 +42,7 @@ export class ToyBackend implements FakeBackend {
   readonly #memory: FakeMemory;
   readonly #options: FakeBackendOptions;
   readonly #onClosed: () => void;
+  readonly #checkStep: (step: Step) => void;
   readonly #failures: Error[] = [];
   #poisonings = 0;
   #isClosed = false;
@@ -54,6 +55,7 @@ export class ToyBackend implements FakeBackend {
     this.info = info;
     this.#options = options;
     this.#onClosed = onClosed;
+    this.#checkStep = createStepChecker(info);
   }
 
   get inFlight(): boolean {
@@ -69,7 +71,7 @@ export class ToyBackend implements FakeBackend {
       throw new StetError('STET_ERR_BACKEND_BUSY', 'the fake backend is running a step');
     }
     if (fault === 'writesRefusedBatches') this.#write(step);
-    checkStep(step, this.info);
+    this.#checkStep(step);
     scribble(this.#lastResult);
     const call = this.#run(step);
     this.#inFlight = call;

@@ -1,0 +1,222 @@
+import { encodeWeight, pow2 } from '../numerics/index.js';
+import type { BufferId, Op, Plan, WeightFormat, WeightId, WeightSpec } from '../plan.js';
+import type { WeightSource } from '../weights.js';
+import { random } from './random.js';
+
+/** A small model to run a backend with. */
+export interface ConformanceModel {
+  readonly name: string;
+  readonly plan: Plan;
+  readonly weights: WeightSource;
+}
+
+export interface ModelShape {
+  readonly name: string;
+  readonly seed: number;
+  readonly vocabSize: number;
+  readonly contextLength: number;
+  readonly layerCount: number;
+  readonly hiddenSize: number;
+  readonly headCount: number;
+  readonly kvHeadCount: number;
+  readonly headSize: number;
+  readonly feedForwardSize: number;
+  readonly hasBiases: boolean;
+  readonly head: 'tied' | 'own';
+  readonly attentionFormat: WeightFormat;
+  readonly feedForwardFormat: WeightFormat;
+  readonly headFormat: WeightFormat;
+  /** Rows r and r + tiePeriod of an own head are equal, so every logit is shared by several tokens. */
+  readonly tiePeriod?: number;
+}
+
+/** Heads that share K/V, biases, the embedding as head. */
+const grouped: ModelShape = {
+  name: 'grouped',
+  seed: 11,
+  vocabSize: 96,
+  contextLength: 160,
+  layerCount: 2,
+  hiddenSize: 64,
+  headCount: 4,
+  kvHeadCount: 2,
+  headSize: 16,
+  feedForwardSize: 96,
+  hasBiases: true,
+  head: 'tied',
+  attentionFormat: 'bf16',
+  feedForwardFormat: 'bf16',
+  headFormat: 'bf16',
+};
+
+/** No size is a multiple of 16, a head of its own, one K/V head, q8 but for the feed-forward part. */
+const odd: ModelShape = {
+  name: 'odd',
+  seed: 12,
+  vocabSize: 131,
+  contextLength: 147,
+  layerCount: 2,
+  hiddenSize: 88,
+  headCount: 3,
+  kvHeadCount: 1,
+  headSize: 24,
+  feedForwardSize: 300,
+  hasBiases: false,
+  head: 'own',
+  attentionFormat: 'q8',
+  feedForwardFormat: 'bf16',
+  headFormat: 'q8',
+};
+
+/** Equal rows in the head: arg-max ties everywhere. */
+const ties: ModelShape = { ...grouped, name: 'ties', seed: 13, head: 'own', tiePeriod: 32 };
+
+export function conformanceModels(): ConformanceModel[] {
+  return [buildModel(grouped), buildModel(odd)];
+}
+
+/** Its arg-max is below 32 for every row, since tokens t, t + 32 and t + 64 have equal logits. */
+export function tiedModel(): ConformanceModel {
+  return buildModel(ties);
+}
+
+/** A model of the Llama family whose weights are integers from a seed, scaled by powers of two. */
+export function buildModel(shape: ModelShape): ConformanceModel {
+  return { name: shape.name, plan: buildPlan(shape), weights: seededWeights(shape.seed, shape.tiePeriod) };
+}
+
+function buildPlan(shape: ModelShape): Plan {
+  const parts = new PlanParts();
+  const { vocabSize, hiddenSize, headCount, kvHeadCount, headSize, feedForwardSize } = shape;
+  const buffers = {
+    hidden: parts.buffer('hidden', hiddenSize),
+    normed: parts.buffer('normed', hiddenSize),
+    query: parts.buffer('query', headCount * headSize),
+    key: parts.buffer('key', kvHeadCount * headSize),
+    value: parts.buffer('value', kvHeadCount * headSize),
+    attended: parts.buffer('attended', headCount * headSize),
+    projected: parts.buffer('projected', hiddenSize),
+    gate: parts.buffer('gate', feedForwardSize),
+    up: parts.buffer('up', feedForwardSize),
+  };
+  const embedding = parts.matrix('embedding', vocabSize, hiddenSize, shape.headFormat);
+  parts.ops.push({ kind: 'embed', table: embedding, output: buffers.hidden });
+  for (let layer = 0; layer < shape.layerCount; layer++) addLayer(parts, shape, buffers, layer);
+  const norm = parts.vector('norm', hiddenSize, 'norm');
+  const head = shape.head === 'tied' ? embedding : parts.matrix('head', vocabSize, hiddenSize, shape.headFormat);
+  const bias = shape.head === 'own' && !shape.tiePeriod ? parts.vector('head.bias', vocabSize, 'bias') : undefined;
+  parts.ops.push({ kind: 'logits', input: buffers.hidden, norm, epsilon: EPSILON, weight: head, ...optional(bias) });
+  return {
+    architecture: 'llama',
+    vocabSize,
+    contextLength: shape.contextLength,
+    layerCount: shape.layerCount,
+    kvHeadCount,
+    headSize,
+    buffers: parts.buffers,
+    weights: parts.weights,
+    ropes: [{ inverseFrequencies: frequencies(headSize), attentionFactor: 1 }],
+    ops: parts.ops,
+  };
+}
+
+const EPSILON = 1e-5;
+
+type LayerBuffers = Readonly<
+  Record<'hidden' | 'normed' | 'query' | 'key' | 'value' | 'attended' | 'projected' | 'gate' | 'up', BufferId>
+>;
+
+function addLayer(parts: PlanParts, shape: ModelShape, buffers: LayerBuffers, layer: number): void {
+  const { hiddenSize, headCount, kvHeadCount, headSize, feedForwardSize, attentionFormat, feedForwardFormat } = shape;
+  const { hidden, normed, query, key, value, attended, projected, gate, up } = buffers;
+  const name = (part: string): string => `layers.${layer}.${part}`;
+  const linear = (
+    part: string,
+    format: WeightFormat,
+    input: BufferId,
+    output: BufferId,
+    rows: number,
+    columns: number,
+  ) => {
+    const weight = parts.matrix(name(part), rows, columns, format);
+    const bias = shape.hasBiases ? parts.vector(name(`${part}.bias`), rows, 'bias') : undefined;
+    parts.ops.push({ kind: 'linear', input, weight, output, ...optional(bias) });
+  };
+  const norm = (part: string): void => {
+    const weight = parts.vector(name(part), hiddenSize, 'norm');
+    parts.ops.push({ kind: 'rmsNorm', input: hidden, weight, epsilon: EPSILON, output: normed });
+  };
+  norm('attention.norm');
+  linear('query', attentionFormat, normed, query, headCount * headSize, hiddenSize);
+  linear('key', attentionFormat, normed, key, kvHeadCount * headSize, hiddenSize);
+  linear('value', attentionFormat, normed, value, kvHeadCount * headSize, hiddenSize);
+  parts.ops.push(
+    { kind: 'rope', buffer: query, headCount, rope: 0 },
+    { kind: 'rope', buffer: key, headCount: kvHeadCount, rope: 0 },
+    { kind: 'kvWrite', layer, key, value },
+    { kind: 'attention', layer, query, headCount, output: attended },
+  );
+  linear('output', attentionFormat, attended, projected, hiddenSize, headCount * headSize);
+  parts.ops.push({ kind: 'add', left: hidden, right: projected, output: hidden });
+  norm('feedForward.norm');
+  linear('gate', feedForwardFormat, normed, gate, feedForwardSize, hiddenSize);
+  linear('up', feedForwardFormat, normed, up, feedForwardSize, hiddenSize);
+  parts.ops.push({ kind: 'swiglu', gate, up, output: gate });
+  linear('down', feedForwardFormat, gate, projected, hiddenSize, feedForwardSize);
+  parts.ops.push({ kind: 'add', left: hidden, right: projected, output: hidden });
+}
+
+class PlanParts {
+  readonly buffers: { name: string; width: number }[] = [];
+  readonly weights: WeightSpec[] = [];
+  readonly ops: Op[] = [];
+
+  buffer(name: string, width: number): BufferId {
+    return this.buffers.push({ name, width }) - 1;
+  }
+
+  matrix(name: string, rows: number, columns: number, format: WeightFormat): WeightId {
+    return this.weights.push({ kind: 'matrix', name, rows, columns, format }) - 1;
+  }
+
+  vector(name: string, size: number, role: 'norm' | 'bias'): WeightId {
+    return this.weights.push({ kind: 'vector', name, size, role }) - 1;
+  }
+}
+
+function optional(bias: WeightId | undefined): { bias?: WeightId } {
+  return bias === undefined ? {} : { bias };
+}
+
+/** Powers of two from 1 down, so that no engine's Math.pow comes in. */
+function frequencies(headSize: number): number[] {
+  const pairCount = headSize / 2;
+  return Array.from({ length: pairCount }, (_, pair) => pow2(-Math.floor((pair * 10) / pairCount)));
+}
+
+function seededWeights(seed: number, tiePeriod: number | undefined): WeightSource {
+  return {
+    async read(spec) {
+      const values = seededValues(spec, seed);
+      if (spec.kind === 'matrix' && spec.name === 'head' && tiePeriod) {
+        for (let row = tiePeriod; row < spec.rows; row++) {
+          values.copyWithin(row * spec.columns, (row - tiePeriod) * spec.columns, (row - tiePeriod + 1) * spec.columns);
+        }
+      }
+      return encodeWeight(spec, values);
+    },
+  };
+}
+
+/** Integers of 7 bits and sign times a power of two; matrices get a spread of about 1 / sqrt(columns), heads and embeddings more. */
+function seededValues(spec: WeightSpec, seed: number): Float32Array {
+  const draw = random(seed + [...spec.name].reduce((sum, char) => Math.imul(sum, 31) + char.charCodeAt(0), 7));
+  const integer = (): number => draw.between(-127, 127);
+  if (spec.kind === 'vector') {
+    const isNorm = spec.role === 'norm';
+    return Float32Array.from({ length: spec.size }, () => (isNorm ? 1 + integer() / 512 : integer() / 1024));
+  }
+  const isTable = spec.name === 'embedding' || spec.name === 'head';
+  const scale = isTable ? pow2(-8) : pow2(-6 - Math.ceil((32 - Math.clz32(spec.columns - 1)) / 2));
+  return Float32Array.from({ length: spec.rows * spec.columns }, () => integer() * scale);
+}
