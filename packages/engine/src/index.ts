@@ -1,1 +1,11 @@
 export * from './api.js';
+export { type CreateEngineOptions, createEngine } from './create-engine.js';
+export type { StetEngine } from './engine.js';
+export { HashChain, hashPrompt } from './hash-chain.js';
+export { type KvOptions, type KvSize, kvBytesPerPosition, kvSize } from './kv-size.js';
+export { defaultLimits, type EngineLimits } from './limits.js';
+export { type CollectedAnswer, collectAnswer } from './openai/answer.js';
+export type { ChatCompletions, RequestOptions } from './openai/chat-completions.js';
+export type { ChatMessageParam, ChatParams, CommonParams, TextParams } from './openai/params.js';
+export type * from './openai/shapes.js';
+export type { TextCompletions } from './openai/text-completions.js';

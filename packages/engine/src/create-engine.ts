@@ -1,0 +1,126 @@
+import { type Backend, type BackendFactory, type BackendInfo, StetError } from '@stet/backend';
+import { fingerprint, type LoadedModel } from '@stet/model';
+import { direct, dvr, SAMPLER_VERSION, Scheduler, type VerifyPolicy } from '@stet/scheduler';
+import type { EngineInfo } from './api.js';
+import { CoreEngine, type StetEngine } from './engine.js';
+import { type KvOptions, kvSize } from './kv-size.js';
+import { type EngineLimits, resolveLimits } from './limits.js';
+import { createModelText } from './request/model-text.js';
+
+export interface CreateEngineOptions {
+  /** The engine takes the model over and closes it, also when creation fails. */
+  readonly model: LoadedModel | Promise<LoadedModel>;
+  readonly backend: BackendFactory;
+  /**
+   * How deterministic requests get their tokens. By default `dvr()`, or `direct()` where the backend's fast schedule
+   * gives the canonical bits and nothing needs verifying. No policy changes a bit.
+   */
+  readonly policy?: VerifyPolicy;
+  readonly kv?: KvOptions;
+  /** `on` by default: prompts that begin alike share K/V. Changes no bit of a deterministic answer. */
+  readonly prefixCache?: 'on' | 'off';
+  readonly limits?: Partial<EngineLimits>;
+  /** Milliseconds, never going back; `performance.now` by default. */
+  readonly clock?: () => number;
+  /** What a chat template sees as today. */
+  readonly date?: () => Date;
+  /** Draws the seed of a request that has none: an integer in 0 .. 2^53 - 1; from the platform's entropy by default. */
+  readonly randomSeed?: () => number;
+  /** Called as weights are loaded: done and total, in weights. */
+  readonly onProgress?: (done: number, total: number) => void;
+  /** Makes creation reject with `STET_ERR_ABORTED`. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Puts a model onto a backend, ready for requests. Rejects with a `StetError` of the model, the backend or an option;
+ * then nothing is left open.
+ *
+ *     await using engine = await createEngine({ model: loadModelFolder(path), backend: createCpuBackend });
+ *     for await (const event of engine.generate({ prompt: 'Once upon a time', deterministic: true })) …
+ */
+export async function createEngine(options: CreateEngineOptions): Promise<StetEngine> {
+  const model = await options.model;
+  let backend: Backend | undefined;
+  try {
+    const limits = resolveLimits(options.limits);
+    backend = await options.backend({
+      plan: model.plan,
+      weights: model.weights,
+      ...kvSize(model.plan, options.kv),
+      maxRows: limits.maxRows,
+      ...(options.onProgress && { onProgress: options.onProgress }),
+      ...(options.signal && { signal: options.signal }),
+    });
+    return assemble(model, backend, limits, options);
+  } catch (error) {
+    await Promise.allSettled([backend?.close(), model.close()]);
+    throw error;
+  }
+}
+
+function assemble(
+  model: LoadedModel,
+  backend: Backend,
+  limits: EngineLimits,
+  options: CreateEngineOptions,
+): StetEngine {
+  const { info } = backend;
+  const { date = () => new Date(), clock = () => performance.now(), randomSeed = drawSeed } = options;
+  const scheduler = new Scheduler({
+    ...info,
+    policy: options.policy ?? (info.fast === 'canonical' ? direct() : dvr()),
+    limits: {
+      maxWaiting: limits.maxWaiting,
+      maxRunning: limits.maxRunning,
+      fastBudget: limits.maxRows,
+      canonicalBudget: limits.maxRows,
+    },
+    ...(options.prefixCache && { prefixCache: options.prefixCache }),
+  });
+  return new CoreEngine({
+    info: engineInfo(model, info),
+    backend,
+    scheduler,
+    text: createModelText(model, date),
+    limits,
+    clock,
+    drawSeed: randomSeed,
+    release: () => model.close(),
+  });
+}
+
+function engineInfo(model: LoadedModel, info: BackendInfo): EngineInfo {
+  return {
+    model: model.name,
+    backend: info.name,
+    device: info.device,
+    fingerprint: fingerprintOf(model, info),
+    contextLength: info.contextLength,
+    vocabSize: info.vocabSize,
+    deterministic: info.canonical,
+    memory: info.memory,
+  };
+}
+
+/** Portable numerics depend on nothing but the model; without them the backend and its device matter too. */
+function fingerprintOf(model: LoadedModel, info: BackendInfo): string {
+  const parts = { digest: model.digest, plan: model.plan, samplerVersion: SAMPLER_VERSION };
+  switch (info.canonical) {
+    case 'portable':
+      if (info.numerics === null)
+        throw new StetError(
+          'STET_ERR_UNSUPPORTED',
+          `the backend ${info.name} names no numerics for its canonical schedule`,
+        );
+      return fingerprint({ ...parts, numericsId: info.numerics });
+    case 'none':
+      return fingerprint({ ...parts, numericsId: 'none', extra: { backend: info.name, device: info.device } });
+  }
+}
+
+/** 53 bits of the platform's entropy. */
+function drawSeed(): number {
+  const [high, low] = crypto.getRandomValues(new Uint32Array(2));
+  return (high! & 0x1fffff) * 2 ** 32 + low!;
+}

@@ -1,0 +1,47 @@
+import { StetError } from '@stet/backend';
+
+/** Every bound of one request and of the engine, with its default. */
+export interface EngineLimits {
+  /** Sequences that may wait for blocks or for a place in the batch. */
+  readonly maxWaiting: number;
+  /** Sequences that may run at once. */
+  readonly maxRunning: number;
+  /** Rows of one batch of a step, and so the largest prefill chunk. */
+  readonly maxRows: number;
+  /** Unread output tokens at which a sequence pauses until its reader comes back. */
+  readonly maxUnreadTokens: number;
+  /** Characters of a prompt, or of all messages together, per position of the context. */
+  readonly promptCharactersPerPosition: number;
+  readonly maxMessages: number;
+  readonly maxStopStrings: number;
+  readonly maxStopCharacters: number;
+  readonly maxLogitBiases: number;
+  readonly maxTopLogprobs: number;
+  /** What `maxTokens` is when a request does not say, if the context has room for it. */
+  readonly defaultMaxTokens: number;
+}
+
+export const defaultLimits: EngineLimits = {
+  maxWaiting: 1024,
+  maxRunning: 256,
+  maxRows: 256,
+  maxUnreadTokens: 256,
+  promptCharactersPerPosition: 64,
+  maxMessages: 1024,
+  maxStopStrings: 8,
+  maxStopCharacters: 256,
+  maxLogitBiases: 1024,
+  maxTopLogprobs: 20,
+  defaultMaxTokens: 256,
+};
+
+/** Fills in the defaults. Throws `STET_ERR_BAD_REQUEST` for an unknown limit or one that is not a positive integer. */
+export function resolveLimits(limits: Partial<EngineLimits> = {}): EngineLimits {
+  for (const [name, value] of Object.entries(limits)) {
+    if (!Object.hasOwn(defaultLimits, name))
+      throw new StetError('STET_ERR_BAD_REQUEST', `unknown engine limit "${name}"`);
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw new StetError('STET_ERR_BAD_REQUEST', `engine limit ${name} must be a positive integer, not ${value}`);
+  }
+  return { ...defaultLimits, ...limits };
+}

@@ -1,0 +1,73 @@
+import type { GenerateEvent, TokenLogprobText } from '../api.js';
+import type { CompletionUsage, FinishReason, StetBlock } from './shapes.js';
+
+type Accepted = Extract<GenerateEvent, { type: 'accepted' }>;
+type Done = Extract<GenerateEvent, { type: 'done' }>;
+
+/** A whole stream, collected. */
+export interface CollectedAnswer {
+  readonly text: string;
+  readonly tokens: readonly number[];
+  readonly logprobs: readonly TokenLogprobText[];
+  readonly done: Done;
+}
+
+/** Reads a stream to its end. Throws what the stream throws. */
+export async function collectAnswer(events: AsyncIterable<GenerateEvent>): Promise<CollectedAnswer> {
+  const texts: string[] = [];
+  const tokens: number[] = [];
+  const logprobs: TokenLogprobText[] = [];
+  let done: Done | undefined;
+  for await (const event of events) {
+    if (event.type === 'commit') {
+      texts.push(event.text);
+      tokens.push(...event.tokens);
+      logprobs.push(...(event.logprobs ?? []));
+    } else if (event.type === 'done') done = event;
+  }
+  if (!done) throw new Error('assertion failed: a stream ends with done or throws');
+  return { text: texts.join(''), tokens, logprobs, done };
+}
+
+export function usageOf({ usage, stats }: Done): CompletionUsage {
+  return {
+    prompt_tokens: usage.promptTokens,
+    completion_tokens: usage.completionTokens,
+    total_tokens: usage.totalTokens,
+    prompt_tokens_details: { cached_tokens: stats.cachedTokens },
+  };
+}
+
+export function stetBlock(accepted: Accepted, done: Done, warnings: readonly string[]): StetBlock {
+  return {
+    deterministic: accepted.params.deterministic,
+    seed: accepted.seed,
+    windows: done.stats.windows,
+    rollbacks: done.stats.rollbacks,
+    ...(done.receipt && { receipt: done.receipt }),
+    ...(warnings.length > 0 && { warnings }),
+  };
+}
+
+export interface AnswerHead {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly system_fingerprint: string;
+}
+
+export function answerHead(prefix: 'chatcmpl' | 'cmpl', model: string, accepted: Accepted): AnswerHead {
+  return {
+    id: `${prefix}-${crypto.randomUUID()}`,
+    created: Math.floor(Date.now() / 1000),
+    model,
+    system_fingerprint: accepted.fingerprint,
+  };
+}
+
+/** The usage field of a chunk that is not the usage chunk. */
+export function usageField(includeUsage: boolean): { readonly usage?: null } {
+  return includeUsage ? { usage: null } : {};
+}
+
+export type { Accepted, Done, FinishReason };

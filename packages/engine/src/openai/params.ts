@@ -1,0 +1,176 @@
+import type { ChatMessage, GenerateRequest } from '../api.js';
+import { badRequest, boolean, plainObject, show } from '../request/checks.js';
+
+/** The fields that both endpoints share. Null means absent, as in OpenAI's API. */
+export interface CommonParams {
+  readonly model?: string;
+  readonly max_tokens?: number | null;
+  readonly temperature?: number | null;
+  readonly top_p?: number | null;
+  readonly n?: number | null;
+  readonly stop?: string | readonly string[] | null;
+  readonly frequency_penalty?: number | null;
+  readonly presence_penalty?: number | null;
+  readonly logit_bias?: Readonly<Record<string, number>> | null;
+  readonly seed?: number | null;
+  readonly stream?: boolean | null;
+  readonly stream_options?: { readonly include_usage?: boolean; readonly include_obfuscation?: boolean } | null;
+  readonly user?: string;
+  /** Same tokens and log-probabilities, bit for bit, whatever shares the batch. */
+  readonly deterministic?: boolean;
+  /** Another name of `deterministic`. */
+  readonly is_deterministic?: boolean;
+  readonly top_k?: number;
+  readonly min_p?: number;
+  readonly ignore_eos?: boolean;
+}
+
+export interface ChatMessageParam {
+  readonly role: string;
+  readonly content: string | readonly { readonly type: 'text'; readonly text: string }[];
+}
+
+export interface ChatParams extends CommonParams {
+  readonly messages: readonly ChatMessageParam[];
+  readonly max_completion_tokens?: number | null;
+  readonly logprobs?: boolean | null;
+  readonly top_logprobs?: number | null;
+}
+
+export interface TextParams extends CommonParams {
+  readonly prompt: string | readonly number[] | readonly string[] | readonly (readonly number[])[];
+  /** The chosen token's log-probability and those of the n likeliest. */
+  readonly logprobs?: number | null;
+}
+
+/** A request in the engine's own words, and what concerns the answer's shape alone. */
+export interface TranslatedParams {
+  readonly request: GenerateRequest;
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+  /** Fields that are not known and were ignored. */
+  readonly warnings: readonly string[];
+  /** The caller's name of each engine field. */
+  readonly usedNames: ReadonlyMap<string, string>;
+}
+
+/** Known to OpenAI's clients and without any influence on the output. */
+const NO_INFLUENCE = new Set(['user', 'store', 'metadata', 'service_tier', 'safety_identifier', 'prompt_cache_key']);
+
+/** Known to OpenAI's API and not offered: only a value that changes nothing is accepted. */
+const NEUTRAL: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ['n', (value) => value === 1],
+  ['best_of', (value) => value === 1],
+  ['echo', (value) => value === false],
+  ['suffix', (value) => value === ''],
+  ['tools', (value) => Array.isArray(value) && value.length === 0],
+  ['tool_choice', (value) => value === 'none' || value === 'auto'],
+  ['parallel_tool_calls', (value) => typeof value === 'boolean'],
+  ['response_format', (value) => plainObject(value, 'response_format').type === 'text'],
+  ['modalities', (value) => Array.isArray(value) && value.length === 1 && value[0] === 'text'],
+]);
+
+const RENAMED: ReadonlyMap<string, keyof GenerateRequest> = new Map([
+  ['max_tokens', 'maxTokens'],
+  ['max_completion_tokens', 'maxTokens'],
+  ['temperature', 'temperature'],
+  ['top_p', 'topP'],
+  ['top_k', 'topK'],
+  ['min_p', 'minP'],
+  ['stop', 'stop'],
+  ['frequency_penalty', 'frequencyPenalty'],
+  ['presence_penalty', 'presencePenalty'],
+  ['logit_bias', 'logitBias'],
+  ['seed', 'seed'],
+  ['ignore_eos', 'ignoreEos'],
+  ['deterministic', 'deterministic'],
+  ['is_deterministic', 'deterministic'],
+]);
+
+/**
+ * Translates the fields that both endpoints share; `own` translates those of one endpoint and says which they are.
+ * Values are checked when the engine parses the request. Throws `STET_ERR_BAD_REQUEST` that names the field.
+ */
+export function translateParams(
+  params: unknown,
+  model: string,
+  own: (fields: Readonly<Record<string, unknown>>) => {
+    readonly names: readonly string[];
+    readonly request: GenerateRequest;
+  },
+): TranslatedParams {
+  const fields = withoutNulls(plainObject(params, 'the request'));
+  const { names, request } = own(fields);
+  const translated: Record<string, unknown> = {};
+  const usedNames = new Map<string, string>();
+  const unknown: string[] = [];
+  for (const [name, value] of Object.entries(fields)) {
+    const target = RENAMED.get(name);
+    if (target) {
+      if (Object.hasOwn(translated, target) && translated[target] !== value)
+        badRequest(`${name} contradicts ${usedNames.get(target)}`);
+      translated[target] = value;
+      usedNames.set(target, name);
+    } else if (NEUTRAL.has(name)) checkNeutral(name, value);
+    else if (!names.includes(name) && !SHAPE_FIELDS.has(name) && !NO_INFLUENCE.has(name))
+      unknown.push(name.slice(0, 64));
+  }
+  if (fields.model !== undefined && fields.model !== model)
+    badRequest(`model ${show(fields.model)} is not served here; this engine has "${model}"`);
+  if (translated.deterministic === true && unknown.length > 0)
+    badRequest(`unknown parameter "${unknown[0]}" in a deterministic request`);
+  return {
+    request: { temperature: 1, ...(translated as GenerateRequest), ...request },
+    usedNames,
+    stream: fields.stream === undefined ? false : boolean(fields.stream, 'stream'),
+    includeUsage: includeUsage(fields),
+    warnings: unknown.map((name) => `unknown parameter "${name}" was ignored`),
+  };
+}
+
+const SHAPE_FIELDS = new Set(['model', 'stream', 'stream_options']);
+
+/** The engine's prompt field from the legacy endpoint's four forms. */
+export function promptOf(value: unknown): Pick<GenerateRequest, 'prompt' | 'promptTokens'> {
+  const single =
+    Array.isArray(value) && value.length === 1 && typeof value[0] !== 'number' ? (value[0] as unknown) : value;
+  if (typeof single === 'string') return { prompt: single };
+  if (Array.isArray(single) && single.every((entry) => typeof entry === 'number'))
+    return { promptTokens: single as number[] };
+  return badRequest('prompt must be one string or one array of token ids; several prompts are several requests');
+}
+
+/** Messages whose content is a string or a list of text parts. */
+export function messagesOf(value: unknown): readonly ChatMessage[] {
+  if (!Array.isArray(value)) return badRequest(`messages must be an array, not ${show(value)}`);
+  return value.map((entry: unknown, index) => {
+    const { name, ...message } = withoutNulls(plainObject(entry, `messages[${index}]`));
+    if (name !== undefined && typeof name !== 'string') badRequest(`messages[${index}].name must be a string`);
+    return { ...message, content: contentOf(message.content, `messages[${index}].content`) } as ChatMessage;
+  });
+}
+
+function contentOf(value: unknown, name: string): unknown {
+  if (!Array.isArray(value)) return value;
+  return value
+    .map((part: unknown, index) => {
+      const { type, text } = plainObject(part, `${name}[${index}]`);
+      if (type !== 'text' || typeof text !== 'string') badRequest(`${name}[${index}] must be a part of type "text"`);
+      return text;
+    })
+    .join('');
+}
+
+function checkNeutral(name: string, value: unknown): void {
+  if (!NEUTRAL.get(name)?.(value)) badRequest(`${name} is not supported with the value ${show(value)}`);
+}
+
+function includeUsage(fields: Readonly<Record<string, unknown>>): boolean {
+  if (fields.stream_options === undefined) return false;
+  const { include_usage: usage } = plainObject(fields.stream_options, 'stream_options');
+  return usage === undefined ? false : boolean(usage, 'stream_options.include_usage');
+}
+
+function withoutNulls(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
+}
