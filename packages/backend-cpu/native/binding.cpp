@@ -1,0 +1,138 @@
+#include "binding.h"
+
+#include <new>
+#include <stdexcept>
+
+namespace stet::cpu {
+
+void check(napi_env env, napi_status status) {
+  if (status == napi_ok) return;
+  const napi_extended_error_info* info = nullptr;
+  napi_get_last_error_info(env, &info);
+  const char* message = info && info->error_message ? info->error_message : "unknown error";
+  throw BindingError{"STET_ERR_BACKEND_FAILED", std::string("a Node-API call failed: ") + message};
+}
+
+Args::Args(napi_env env, napi_callback_info info) : env_(env) {
+  check(env, napi_get_cb_info(env, info, &count_, values_, nullptr, nullptr));
+}
+
+napi_value Args::value(size_t index) const {
+  if (index >= count_) throw std::logic_error("a native function was called with too few arguments");
+  return values_[index];
+}
+
+int32_t Args::integer(size_t index) const {
+  int32_t result;
+  check(env_, napi_get_value_int32(env_, value(index), &result));
+  return result;
+}
+
+bool Args::boolean(size_t index) const {
+  bool result;
+  check(env_, napi_get_value_bool(env_, value(index), &result));
+  return result;
+}
+
+bool Args::absent(size_t index) const {
+  napi_valuetype type;
+  check(env_, napi_typeof(env_, value(index), &type));
+  return type == napi_undefined;
+}
+
+void* Args::typedArray(size_t index, napi_typedarray_type type, size_t* length) const {
+  napi_typedarray_type actual;
+  void* data = nullptr;
+  check(env_, napi_get_typedarray_info(env_, value(index), &actual, length, &data, nullptr, nullptr));
+  if (actual != type) throw std::logic_error("a native function was called with an array of another type");
+  return data;
+}
+
+ArrayView<float> Args::floats(size_t index) const {
+  size_t length = 0;
+  void* data = typedArray(index, napi_float32_array, &length);
+  return {static_cast<float*>(data), length};
+}
+
+ArrayView<int32_t> Args::ints(size_t index) const {
+  size_t length = 0;
+  void* data = typedArray(index, napi_int32_array, &length);
+  return {static_cast<int32_t*>(data), length};
+}
+
+ArrayView<uint16_t> Args::words(size_t index) const {
+  size_t length = 0;
+  void* data = typedArray(index, napi_uint16_array, &length);
+  return {static_cast<uint16_t*>(data), length};
+}
+
+ArrayView<int8_t> Args::bytes(size_t index) const {
+  size_t length = 0;
+  void* data = typedArray(index, napi_int8_array, &length);
+  return {static_cast<int8_t*>(data), length};
+}
+
+const Kernels& Args::kernels(size_t index) const {
+  const char* reason = "";
+  const Kernels* kernels = kernelsFor(static_cast<Isa>(integer(index)), &reason);
+  if (!kernels) throw BindingError{"STET_ERR_UNSUPPORTED", reason ? reason : "unknown instruction set"};
+  return *kernels;
+}
+
+napi_value invoke(Binding binding, napi_env env, napi_callback_info info) {
+  try {
+    Args args(env, info);
+    return binding(args);
+  } catch (const BindingError& error) {
+    napi_throw_error(env, error.code.c_str(), error.message.c_str());
+  } catch (const std::bad_alloc&) {
+    napi_throw_error(env, "STET_ERR_OUT_OF_MEMORY", "the memory that the backend asked for could not be allocated");
+  } catch (const std::exception& error) {
+    napi_throw_error(env, "STET_ERR_BACKEND_FAILED", error.what());
+  }
+  return nullptr;
+}
+
+void exportFunction(napi_env env, napi_value exports, const char* name, napi_callback function) {
+  napi_value value;
+  check(env, napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value));
+  setProperty(env, exports, name, value);
+}
+
+napi_value number(napi_env env, double value) {
+  napi_value result;
+  check(env, napi_create_double(env, value, &result));
+  return result;
+}
+
+napi_value text(napi_env env, const std::string& value) {
+  napi_value result;
+  check(env, napi_create_string_utf8(env, value.c_str(), value.size(), &result));
+  return result;
+}
+
+void setProperty(napi_env env, napi_value object, const char* name, napi_value value) {
+  check(env, napi_set_named_property(env, object, name, value));
+}
+
+napi_value makeError(napi_env env, const std::string& code, const std::string& message) {
+  napi_value error;
+  check(env, napi_create_error(env, text(env, code), text(env, message), &error));
+  return error;
+}
+
+}  // namespace stet::cpu
+
+NAPI_MODULE_INIT() {
+  using namespace stet::cpu;
+  try {
+    exportFeatures(env, exports);
+    exportHandle(env, exports);
+    exportOps(env, exports);
+  } catch (const BindingError& error) {
+    napi_throw_error(env, error.code.c_str(), error.message.c_str());
+  } catch (const std::exception& error) {
+    napi_throw_error(env, "STET_ERR_BACKEND_FAILED", error.what());
+  }
+  return exports;
+}

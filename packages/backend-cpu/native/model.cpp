@@ -1,0 +1,180 @@
+#include "model.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stet::cpu {
+namespace {
+
+// Hands out parts of one region: a first pass with no base adds up the size, a second one places them.
+class Arena {
+ public:
+  explicit Arena(std::byte* base) : base_(base) {}
+
+  template <class T>
+  T* take(size_t count, size_t elementBytes = sizeof(T)) {
+    const size_t offset = used_;
+    if (__builtin_add_overflow(used_, roundUp(checkedProduct(count, elementBytes), 64), &used_)) throw std::bad_alloc();
+    return base_ ? reinterpret_cast<T*>(base_ + offset) : nullptr;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  size_t used_ = 0;
+};
+
+Buffer takeBuffer(Arena& arena, size_t rows, int32_t width) {
+  const size_t stride = roundUp(static_cast<size_t>(width), 16);
+  return {arena.take<float>(checkedProduct(rows, stride)), static_cast<int64_t>(stride)};
+}
+
+PreparedSlot takeSlot(Arena& arena, const Kernels& kernels, size_t maxRows, Format format, int32_t columns) {
+  PreparedSlot slot{};
+  slot.format = format;
+  slot.columns = columns;
+  for (const Schedule schedule : {Schedule::fast, Schedule::canonical}) {
+    const auto s = static_cast<size_t>(schedule);
+    slot.rowBytes[s] = kernels.inputBytes(format, schedule, columns);
+    slot.data[s] = arena.take<std::byte>(maxRows, slot.rowBytes[s]);
+  }
+  return slot;
+}
+
+void placeWorkspace(Workspace& work, Arena& arena, const Kernels& kernels, const Program& program, int32_t threadCount) {
+  const auto maxRows = static_cast<size_t>(program.shape.maxRows);
+  const size_t rows = 2 * maxRows;
+  work.buffers.clear();
+  work.slots.clear();
+  work.attentionScratch.clear();
+  work.tileScratch.clear();
+  for (const int32_t width : program.bufferWidths) work.buffers.push_back(takeBuffer(arena, rows, width));
+  for (const Slot& slot : program.slots) {
+    work.slots.push_back(takeSlot(arena, kernels, maxRows, slot.format, slot.columns));
+  }
+  work.rowBlock = arena.take<int32_t>(rows);
+  work.segments = arena.take<AttentionSegment>(rows);
+  work.outputRow = arena.take<int32_t>(rows);
+  work.outputResult = arena.take<int32_t>(rows);
+  const LogitsOp& logits = program.stages.back().logits;
+  const WeightShape& head = program.weights[logits.weight];
+  work.normed = takeBuffer(arena, rows, head.columns);
+  work.normedSlot = takeSlot(arena, kernels, maxRows, head.format, head.columns);
+  // A task takes at least one tile, so there are never more ranges than tiles.
+  const size_t tiles = roundUp(static_cast<size_t>(head.rows), kernels.tileRows) / kernels.tileRows;
+  work.partials = arena.take<PartialArgmax>(checkedProduct(rows, tiles));
+  int32_t mostHeads = 1;
+  for (const Stage& stage : program.stages) {
+    for (const AttentionOp& op : stage.attentions) mostHeads = std::max(mostHeads, op.headCount / program.shape.kvHeadCount);
+  }
+  const size_t scratchBytes =
+      kernels.attentionScratchBytes(program.shape.headSize, mostHeads, program.shape.contextLength);
+  for (int32_t thread = 0; thread < threadCount; thread++) {
+    work.attentionScratch.push_back(arena.take<std::byte>(scratchBytes));
+    work.tileScratch.push_back(arena.take<float>(static_cast<size_t>(kSetRows) * kLogitsRangeTiles * kernels.tileRows));
+  }
+}
+
+Workspace makeWorkspace(const Kernels& kernels, const Program& program, int32_t threadCount) {
+  Workspace work{};
+  Arena measure(nullptr);
+  placeWorkspace(work, measure, kernels, program, threadCount);
+  work.memory = Region(measure.used());
+  Arena arena(work.memory.data());
+  placeWorkspace(work, arena, kernels, program, threadCount);
+  return work;
+}
+
+KvPool makeKvPool(const Kernels& kernels, const Shape& shape) {
+  KvPool kv{};
+  kv.headBytes = kernels.kvBlockBytes(shape.headSize, shape.blockSize);
+  kv.blockStride = checkedProduct(kv.headBytes, shape.kvHeadCount);
+  kv.layerStride = checkedProduct(kv.blockStride, shape.blockCount);
+  kv.memory = Region(checkedProduct(kv.layerStride, shape.layerCount), Pages::huge);
+  return kv;
+}
+
+class PackJob : public Job {
+ public:
+  PackJob(const Kernels& kernels, const MatrixSource& source, std::byte* packed, int32_t threadCount)
+      : kernels_(kernels), source_(source), packed_(packed) {
+    const int32_t tileCount = (source.rows + kernels.tileRows - 1) / kernels.tileRows;
+    taskTiles_ = std::max(1, tileCount / (8 * threadCount));
+    taskTiles_ = std::max(taskTiles_, (tileCount + kMaxTasks - 1) / kMaxTasks);
+    tileCount_ = tileCount;
+  }
+  int32_t advance() override {
+    if (started_) return 0;
+    started_ = true;
+    return (tileCount_ + taskTiles_ - 1) / taskTiles_;
+  }
+  void runTask(int32_t task, int32_t) override {
+    const int32_t begin = task * taskTiles_;
+    kernels_.packMatrix(source_, begin, std::min(begin + taskTiles_, tileCount_), packed_);
+  }
+
+ private:
+  const Kernels& kernels_;
+  const MatrixSource& source_;
+  std::byte* packed_;
+  int32_t tileCount_;
+  int32_t taskTiles_;
+  bool started_ = false;
+};
+
+}  // namespace
+
+Model::Model(const Kernels& k, Program p, int32_t threadCount)
+    : kernels(k),
+      program(std::move(p)),
+      pool(threadCount),
+      kv(makeKvPool(kernels, program.shape)),
+      work(makeWorkspace(kernels, program, threadCount)),
+      vectors(program.weights.size(), nullptr),
+      ropes(program.ropeCount) {
+  for (const WeightShape& shape : program.weights) matrices.push_back({shape.format, shape.rows, shape.columns, nullptr});
+  weightMemory_.resize(program.weights.size());
+}
+
+void Model::setVector(int32_t weight, const float* values) {
+  const size_t bytes = static_cast<size_t>(program.weights[weight].rows) * sizeof(float);
+  Region memory(bytes);
+  std::memcpy(memory.data(), values, bytes);
+  vectors[weight] = memory.as<float>();
+  weightMemory_[weight] = std::move(memory);
+}
+
+void Model::setRope(int32_t index, const float* cosine, const float* sine) {
+  const size_t count = static_cast<size_t>(program.shape.contextLength) * (program.shape.headSize / 2);
+  Rope& rope = ropes[index];
+  rope.memory = Region(2 * count * sizeof(float));
+  float* data = rope.memory.as<float>();
+  std::memcpy(data, cosine, count * sizeof(float));
+  std::memcpy(data + count, sine, count * sizeof(float));
+  rope.cosine = data;
+  rope.sine = data + count;
+}
+
+void Model::packMatrix(int32_t weight, const MatrixSource& source) {
+  Region memory(kernels.matrixBytes(source.format, source.rows, source.columns), Pages::huge);
+  PackJob job(kernels, source, memory.data(), pool.threadCount());
+  pool.run(job);
+  matrices[weight].data = memory.data();
+  weightMemory_[weight] = std::move(memory);
+}
+
+bool Model::complete() const {
+  for (size_t i = 0; i < program.weights.size(); i++) {
+    if (!matrices[i].data && !vectors[i]) return false;
+  }
+  return std::all_of(ropes.begin(), ropes.end(), [](const Rope& rope) { return rope.cosine != nullptr; });
+}
+
+size_t Model::weightBytes() const {
+  size_t bytes = 0;
+  for (const Region& memory : weightMemory_) bytes += memory.size();
+  for (const Rope& rope : ropes) bytes += rope.memory.size();
+  return bytes;
+}
+
+}  // namespace stet::cpu

@@ -1,0 +1,114 @@
+// A loaded model: packed weights, tables, the K/V pool, and the work area that every step uses again.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels.h"
+#include "memory.h"
+#include "pool.h"
+#include "program.h"
+
+namespace stet::cpu {
+
+// Block b of a layer's K/V head h begins at layer(l) + b * blockStride + h * headBytes.
+struct KvPool {
+  Region memory;
+  size_t headBytes;
+  size_t blockStride;
+  size_t layerStride;
+
+  std::byte* layer(int32_t index) const { return memory.data() + static_cast<size_t>(index) * layerStride; }
+};
+
+// A plan's buffer: row r begins at data + r * stride.
+struct Buffer {
+  float* data;
+  int64_t stride;  // floats, a multiple of 16
+
+  float* row(int64_t index) const { return data + index * stride; }
+};
+
+// Prepared inputs of a slot, one area a schedule.
+struct PreparedSlot {
+  Format format;
+  int32_t columns;
+  std::byte* data[2];  // by Schedule
+  size_t rowBytes[2];
+
+  std::byte* row(Schedule schedule, int64_t index) const {
+    const auto s = static_cast<size_t>(schedule);
+    return data[s] + static_cast<size_t>(index) * rowBytes[s];
+  }
+};
+
+// Consecutive rows of one sequence that attend together.
+struct AttentionSegment {
+  Schedule schedule;
+  int32_t firstRow;  // in the buffers
+  int32_t rowCount;
+  int32_t firstPosition;
+  const int32_t* blocks;
+};
+
+struct PartialArgmax {
+  float logit;
+  int32_t token;
+};
+
+// Sized once for two batches of maxRows rows; a step allocates nothing. Rows of the canonical batch come first in
+// every buffer, those of the fast batch follow.
+struct Workspace {
+  Region memory;
+  std::vector<Buffer> buffers;
+  std::vector<PreparedSlot> slots;
+  int32_t* rowBlock;          // (2 maxRows) block that holds the row's position
+  AttentionSegment* segments;  // (2 maxRows)
+  // Output rows in the order of the logits stage: of each batch those that want an arg-max alone, then the others.
+  int32_t* outputRow;     // (2 maxRows) row in the buffers
+  int32_t* outputResult;  // (2 maxRows) index in the batch's result
+  Buffer normed;          // (2 maxRows x hidden)
+  PreparedSlot normedSlot;
+  PartialArgmax* partials;  // (2 maxRows x logitsRanges)
+  // Per thread.
+  std::vector<std::byte*> attentionScratch;
+  std::vector<float*> tileScratch;  // (kSetRows x kLogitsRangeTiles tiles)
+};
+
+// Rows that one task of a linear takes at most: enough to use a weight often, few enough for their inputs to stay cached.
+constexpr int32_t kSetRows = 64;
+// Tiles of the head that one task takes at most.
+constexpr int32_t kLogitsRangeTiles = 32;
+
+class Model {
+ public:
+  // Allocates everything but the weights. Throws std::bad_alloc, std::system_error.
+  Model(const Kernels& kernels, Program program, int32_t threadCount);
+
+  const Kernels& kernels;
+  const Program program;
+  Pool pool;
+  KvPool kv;
+  Workspace work;
+  std::vector<Matrix> matrices;        // by weight; of vectors only the shape is set
+  std::vector<const float*> vectors;   // by weight, null for matrices
+  struct Rope {
+    Region memory;
+    const float* cosine;  // (contextLength x headSize / 2)
+    const float* sine;
+  };
+  std::vector<Rope> ropes;
+
+  void setVector(int32_t weight, const float* values);
+  void setRope(int32_t rope, const float* cosine, const float* sine);
+  // Packs a matrix on all threads; source pointers are read until it returns.
+  void packMatrix(int32_t weight, const MatrixSource& source);
+  bool complete() const;
+
+  size_t weightBytes() const;
+
+ private:
+  std::vector<Region> weightMemory_;
+};
+
+}  // namespace stet::cpu

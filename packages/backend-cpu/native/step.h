@@ -1,0 +1,109 @@
+// One forward pass as a job of the pool: the stages of the program over the rows of both batches.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "model.h"
+
+namespace stet::cpu {
+
+// One batch of a step. Columns as the port's Batch has them; results as its BatchResult.
+struct BatchView {
+  Schedule schedule;
+  int32_t rowCount;
+  int32_t sequenceCount;
+  int32_t outputCount;
+  const int32_t* tokens;
+  const int32_t* positions;
+  const int32_t* rowStarts;
+  const int32_t* blockStarts;
+  const int32_t* blocks;
+  const int32_t* outputRows;
+  const int32_t* outputKinds;  // 0 arg-max, 1 arg-max and logits
+  int32_t* argmax;
+  float* argmaxLogit;
+  float* logits;
+  // Filled in by the step.
+  int32_t firstRow;         // in the buffers
+  int32_t firstOutput;      // in the workspace's output rows
+  int32_t argmaxOnlyCount;  // of its outputs
+};
+
+// Rows firstRow .. firstRow + rowCount - 1 of one schedule, as indices into buffers or output rows.
+struct RowSpan {
+  Schedule schedule;
+  int32_t firstRow;
+  int32_t rowCount;
+};
+
+class StepJob : public Job {
+ public:
+  explicit StepJob(Model& model) : model_(model) {}
+
+  // Sets up a step. Pointers must stay valid until the pool has run it. `fast` and `canonical` may be null, not both.
+  void begin(const BatchView* canonical, const BatchView* fast);
+  // Ends the step at its next stage; its results are then void.
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+
+  int32_t advance() override;
+  void runTask(int32_t task, int32_t thread) override;
+
+ private:
+  // How the current section splits its work.
+  struct Split {
+    int32_t items = 0;  // of the section
+    int32_t itemsPerTask = 1;
+    int32_t sets = 1;             // row sets of a linear
+    int32_t rangeTiles[kMaxUnits] = {};   // by unit
+    int32_t rangeCount[kMaxUnits] = {};
+  };
+
+  const Stage& stage() const;
+  bool inLogitsRows() const { return phase_ + 1 == static_cast<int32_t>(model_.program.stages.size()); }
+  int32_t setUp();
+  int32_t splitItems(int64_t items, double nanosecondsEach);
+
+  // rows.cpp
+  int32_t setUpRows();
+  void runRows(const Stage& stage, int32_t begin, int32_t end);
+  void runRowOp(const RowOp& op, const BatchView& batch, int32_t row);
+  // linear.cpp
+  int32_t setUpLinear();
+  void runLinear(int32_t task);
+  void runUnit(const LinearUnit& unit, int32_t tileBegin, int32_t tileEnd, int32_t set);
+  void setRange(int32_t unit, int64_t tiles, double nanosecondsPerTile, double targetNanoseconds, size_t tileBytes);
+  // attention.cpp
+  void makeSegments();
+  int32_t setUpAttention();
+  void runAttention(int32_t begin, int32_t end, int32_t thread);
+  // logits.cpp
+  void orderOutputs();
+  int32_t setUpLogitsRows();
+  void runLogitsRows(int32_t begin, int32_t end);
+  int32_t setUpLogits();
+  void runLogits(int32_t task, int32_t thread);
+  void runLogitsSpan(const BatchView& batch, int32_t firstOutput, int32_t count, int32_t range, int32_t thread);
+  void finishArgmax();
+
+  const BatchView& batchOfRow(int32_t row) const { return batches_[row < batches_[0].rowCount ? 0 : batchCount_ - 1]; }
+  // The part of a batch's `count` rows that set `set` of a linear takes.
+  static RowSpan rowsOfSet(Schedule schedule, int32_t firstRow, int32_t count, int32_t set);
+
+  Model& model_;
+  BatchView batches_[2] = {};  // canonical first
+  int32_t batchCount_ = 0;
+  int32_t rowCount_ = 0;
+  int32_t outputCount_ = 0;
+  int32_t segmentCount_ = 0;
+  double meanContext_ = 0;  // positions that a row attends to
+  int32_t phase_ = -1;      // stage; the last one has two phases, its rows and its linear
+  Split split_;
+  std::atomic<bool> cancelled_{false};
+};
+
+// What sections cost, roughly; a task should take some microseconds, so that claiming it costs little.
+constexpr double kTaskNanoseconds = 5000;
+// Tasks a thread gets of a large section, so that threads of unequal speed end together.
+constexpr int32_t kTasksPerThread = 6;
+
+}  // namespace stet::cpu
