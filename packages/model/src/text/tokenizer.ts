@@ -121,9 +121,10 @@ function createLibrary(json: z.infer<typeof schema>, added: readonly z.infer<typ
   }
 }
 
-/** The library gives undefined for text that no token covers where there is no unknown token. */
-function checkId(id: number | undefined, idLimit: number, library: Library): void {
-  if (id === undefined) throw new StetError('STET_ERR_BAD_REQUEST', 'the text has a character that no token covers');
+/** The library gives null or undefined for text that no token covers where there is no unknown token. */
+function checkId(id: number | null | undefined, idLimit: number, library: Library): void {
+  if (typeof id !== 'number')
+    throw new StetError('STET_ERR_BAD_REQUEST', 'the text has a character that no token covers');
   if (id >= idLimit) {
     const token = JSON.stringify(library.id_to_token(id));
     throw new StetError(
