@@ -33,6 +33,7 @@ export function attentionCases(): OpCaseSpec[] {
     spec('heads of 32 over one block', 'startup', 701, shape(2, 1, 32, 16, [0, 1, 7, 15]), ordinary),
     spec('shared heads over two chunks', 'startup', 702, shape(4, 2, 32, 16, [0, 63, 64, 100]), ordinary),
     spec('heads of 16, padded', 'full', 703, shape(4, 2, 16, 16, [0, 15, 16, 62, 65, 129]), ordinary),
+    spec('every position of a sequence', 'full', 712, shape(1, 1, 16, 16, [...Array(96).keys()]), ordinary),
     spec('heads of 48, padded', 'full', 704, shape(3, 1, 48, 32, [0, 31, 64, 90]), ordinary),
     spec('heads of 64 over hundreds of positions', 'full', 705, shape(3, 1, 64, 16, [1, 127, 128, 191, 332]), ordinary),
     spec('heads of 128', 'full', 706, shape(2, 2, 128, 64, [0, 63, 70, 149]), ordinary),
@@ -41,6 +42,8 @@ export function attentionCases(): OpCaseSpec[] {
     spec('scores that rise from chunk to chunk', 'full', 709, shape(1, 1, 64, 32, [63, 64, 200, 319, 499]), rising),
     spec('jumps around a shift of 64', 'full', 710, shape(1, 1, 32, 16, [64, 128, 200, 320, 450, 639]), jumping),
     spec('more jumps', 'full', 711, shape(1, 1, 64, 16, [100, 192, 300, 420, 575]), jumping),
+    spec('shifts of exactly 62 to 65', 'full', 713, shape(8, 8, 32, 16, [63, 64, 66]), exactShifts),
+    spec('scores at both clamps', 'full', 714, shape(1, 1, 32, 16, [0, 5, 40, 63, 90, 95]), clamped),
   ];
 }
 
@@ -118,7 +121,7 @@ const jumping: Fill = (random, spec) => {
   const width = spec.kvHeadCount * spec.headSize;
   const key = new Float32Array(kvCount(spec));
   const value = bellValues(random, kvCount(spec));
-  const unit = 65536 / attentionScale(spec.headSize) / spec.headSize;
+  const unit = keyUnit(spec.headSize);
   let level = 0;
   for (let position = 0; position < spec.positionCount; position++) {
     if (position % 64 === 0) level += JUMPS[random.below(JUMPS.length)]!;
@@ -130,4 +133,35 @@ const jumping: Fill = (random, spec) => {
     }
   }
   return { key, value, query: new Float32Array(queryCount(spec)).fill(1) };
+};
+
+/** Value of each of a head's keys that adds one power of two to the score under a query of ones. */
+function keyUnit(headSize: number): number {
+  return 65536 / attentionScale(headSize) / headSize;
+}
+
+/** The second chunk is 62 to 65 powers of two above the first one, or below; columns differ in which chunk has values. */
+const exactShifts: Fill = (random, spec) => {
+  const width = spec.kvHeadCount * spec.headSize;
+  const value = bellValues(random, kvCount(spec), 3);
+  const key = value.map((_, i) => {
+    const head = Math.floor((i % width) / spec.headSize);
+    const jump = (62 + (head % 4)) * (head < 4 ? 1 : -1);
+    return ((i < 64 * width ? 0 : jump) + 0.5) * keyUnit(spec.headSize);
+  });
+  for (let i = 0; i < value.length; i++) {
+    const first = i < 64 * width;
+    if (first ? i % 8 < 3 : i % 8 > 4) value[i] = 0;
+  }
+  return { key, value, query: new Float32Array(queryCount(spec)).fill(1) };
+};
+
+/** Scores within 60 powers of two of 2^±16384, where T is clamped. */
+const clamped: Fill = (random, spec) => {
+  const levels = Array.from({ length: spec.positionCount }, () => 16384 + random.below(120) - 60);
+  const key = new Float32Array(kvCount(spec)).map((_, i) => {
+    return levels[Math.floor(i / spec.headSize)]! * keyUnit(spec.headSize);
+  });
+  const query = new Float32Array(queryCount(spec)).map((_, i) => (Math.floor(i / spec.headSize) % 2 === 0 ? 1 : -1));
+  return { key, value: bellValues(random, kvCount(spec)), query };
 };

@@ -1,3 +1,4 @@
+import { assert } from '../../errors.js';
 import { fromBits, pow2 } from '../../numerics/index.js';
 import type { OpCase } from '../../op-runner.js';
 import type { RopeSpec } from '../../plan.js';
@@ -19,6 +20,7 @@ function normCases(): OpCaseSpec[] {
     spec('uneven lanes', 'full', () => norm(103, 333, 1e-5, 5)),
     spec('a common width', 'full', () => norm(104, 576, 1e-5, 4)),
     spec('powers of two', 'full', () => normOfPowers(105)),
+    spec('mantissas of the root', 'full', () => normOfRoots(106)),
   ];
 }
 
@@ -51,6 +53,37 @@ function normOfPowers(seed: number): OpCase {
   }
   const weight = Float32Array.from({ length: width }, (_, i) => pow2((i % 5) - 2) * (i % 3 === 0 ? -1 : 1));
   return { kind: 'rmsNorm', width, epsilon: 1e-6, weight, input };
+}
+
+/**
+ * Rows of four integers whose squares add up exactly, so that the root is taken of chosen numbers: random ones, and
+ * those that lie midway between two integer roots, where its rounding decides.
+ */
+function normOfRoots(seed: number): OpCase {
+  const random = createRandom(seed);
+  const rows: number[][] = Array.from({ length: 120 }, () => {
+    return Array.from({ length: 4 }, () => 256 + random.below(1728));
+  });
+  // value · 256 = root · (root + 1), for roots of 16 bits: an odd exponent for the first ones, an even one after.
+  for (const root of [46592, 51455, 60160, 64511, 65280, 32768, 38655, 42240, 46079]) {
+    rows.push(fourSquares((root * (root + 1)) / 256));
+  }
+  const weight = Float32Array.of(1, 1, 1, 1);
+  return { kind: 'rmsNorm', width: 4, epsilon: pow2(-40), weight, input: Float32Array.from(rows.flat()) };
+}
+
+/** Four positive integers whose squares add up to a whole number. */
+function fourSquares(sum: number): number[] {
+  for (let a = Math.floor(Math.sqrt(sum / 2)); a > 0; a--) {
+    for (let b = a; b > 0 && a * a + b * b < sum; b--) {
+      const rest = sum - a * a - b * b;
+      for (let c = Math.ceil(Math.sqrt(rest / 2)); c * c < rest; c++) {
+        const d = Math.round(Math.sqrt(rest - c * c));
+        if (d > 0 && d * d === rest - c * c) return [a, b, c, d];
+      }
+    }
+  }
+  assert(false, `${sum} is a sum of four squares`);
 }
 
 function ropeCases(): OpCaseSpec[] {

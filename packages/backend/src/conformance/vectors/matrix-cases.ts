@@ -88,22 +88,22 @@ function extremeLinear(seed: number, format: WeightFormat): OpCase {
   return { kind: 'linear', format, rows, columns, weight: encode(values, rows, columns, format), input };
 }
 
-/** Activations at the flush, the cap and the ties of both roundings. */
+/** Activations at the flush, the cap and the ties of both roundings, and rows that are tiny as a whole. */
 function edgeLinear(seed: number, format: WeightFormat): OpCase {
   const random = createRandom(seed);
   const rows = 16;
   const columns = 96;
-  const edges = [0x267fffff, 0x26800000, 0x4e7fffff, 0x4e800001, 0x3f80007f, 0x3f800080, 0x3f800180, 0x3f80ff80];
-  const large = [0x427dffff, 0x427e0000, 0x427e0001, 0x427dff80];
-  const input = new Float32Array(8 * columns);
-  for (let i = 0; i < input.length; i++) {
-    const row = Math.floor(i / columns);
-    const from = row < 3 ? edges.slice(0, 4) : row < 6 ? edges.slice(4) : large;
-    // A block of rows 6 and 7 has one of its largest values at random, the rest are ties of the block's grid.
-    const value =
-      row < 6 || i % 32 === 5 ? fromBits(from[random.below(from.length)]!) : (random.below(200) + 0.5) * pow2(-8);
-    input[i] = value * random.sign();
-  }
+  const pick = (edges: number[]): number => fromBits(edges[random.below(edges.length)]!) * random.sign();
+  const flushAndCap = (): number => pick([0x267fffff, 0x26800000, 0x4e7fffff, 0x4e800001, 0x4e900000]);
+  const roundingTies = (): number => pick([0x3f80007f, 0x3f800080, 0x3f800180, 0x3f80ff80]);
+  const blockTies = (i: number): number => {
+    const largest = [0x427dffff, 0x427e0000, 0x427e0001, 0x427dff80];
+    return i % 32 === 5 ? pick(largest) : (random.below(200) + 0.5) * pow2(-8) * random.sign();
+  };
+  const tiny = (): number => random.fine() * pow2(-37);
+  const smallest = (): number => random.fine() * pow2(-46);
+  const fills = [flushAndCap, roundingTies, roundingTies, blockTies, blockTies, tiny, tiny, smallest];
+  const input = Float32Array.from({ length: fills.length * columns }, (_, i) => fills[Math.floor(i / columns)]!(i));
   const weight = encode(bellValues(random, rows * columns, -4), rows, columns, format);
   return { kind: 'linear', format, rows, columns, weight, input };
 }

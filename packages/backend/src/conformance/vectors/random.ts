@@ -1,4 +1,4 @@
-import { fromBits, pow2 } from '../../numerics/index.js';
+import { bitsOf, fromBits, pow2 } from '../../numerics/index.js';
 
 /** Numbers that are the same in every JavaScript engine: integer steps, exact scaling by powers of two. */
 export interface Random {
@@ -84,7 +84,7 @@ function hardValue(random: Random, kind: number, i: number, scale: number): numb
     case 7:
       return i === 3 ? largest : random.below(127) * scale;
     case 8:
-      return i === 3 ? largest * (1 + pow2(-23)) : random.below(127) * scale;
+      return i === 3 ? fromBits(bitsOf(largest) + 1) : random.below(127) * scale;
     case 9:
       return random.sign() * pow2(random.below(30) - 15);
     case 10:

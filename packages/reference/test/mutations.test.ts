@@ -1,0 +1,75 @@
+import { type OpVector, opVectors } from '@stet/backend/self-test';
+import { describe, expect, it } from 'vitest';
+import { loadMutant, type Mutation } from './mutants.js';
+
+/** Each of them is a mistake that a kernel's author could make. */
+const mutations: readonly Mutation[] = [
+  { file: 'primitives.ts', from: '27394 +', to: '27395 +' },
+  { file: 'primitives.ts', from: '+ 65536) >>> 17', to: '+ 61440) >>> 17' },
+  { file: 'primitives.ts', from: '+ 0x80) >>> 8', to: '+ 0x7f) >>> 8' },
+  { file: 'primitives.ts', from: 'root * root > root ?', to: 'root * root >= root ?' },
+  { file: 'primitives.ts', from: '(divisor >>> 1)', to: '0' },
+  { file: 'primitives.ts', from: 'odd ? 256 : 128', to: 'odd ? 128 : 256' },
+  { file: 'primitives.ts', from: '-1073741824', to: '-973741824' },
+  { file: 'primitives.ts', from: 'Math.min(1073741824, x)', to: 'Math.min(2147483647, x)' },
+  { file: 'primitives.ts', from: '((1 << shift) >> 1)', to: '0' },
+  { file: 'primitives.ts', from: 'shift >= 16 ?', to: 'shift >= 14 ?' },
+  { file: 'primitives.ts', from: 'shift >= 64)', to: 'shift >= 65)' },
+  { file: 'primitives.ts', from: 'shift >= 64)', to: 'shift >= 63)' },
+  { file: 'primitives.ts', from: 'Math.abs(scaled) < FLUSH', to: 'Math.abs(scaled) < 0' },
+  { file: 'primitives.ts', from: 'bitsOf(x) & ~1', to: 'bitsOf(x)' },
+  { file: 'primitives.ts', from: 'x + 6755399441055744 - 6755399441055744', to: 'Math.floor(x + 0.5)' },
+  {
+    file: 'primitives.ts',
+    from: 'magnitude > 0x4e800000) magnitude = 0x4e800000',
+    to: 'magnitude > 0x4f000000) magnitude = 0x4f000000',
+  },
+  { file: 'primitives.ts', from: '(magnitude + 0x80)', to: '(magnitude + 0x7f)' },
+  { file: 'primitives.ts', from: 'clampedBits(x) & ~0xfff', to: '(clampedBits(x) + 0x800) & ~0xfff' },
+  { file: 'primitives.ts', from: 'Math.min(magnitude, 0x58800000)', to: 'magnitude' },
+  { file: 'ops/q15.ts', from: '0x1ffff', to: '0x1fffe' },
+  { file: 'ops/q15.ts', from: 'Math.min(20, exponent)', to: 'Math.min(21, exponent)' },
+  { file: 'ops/q15.ts', from: 'Math.max(-40,', to: 'Math.max(-41,' },
+  { file: 'ops/q15.ts', from: '(quant + 64)', to: '(quant + 63)' },
+  { file: 'ops/q15.ts', from: 'const LARGEST = 16256', to: 'const LARGEST = 16257' },
+  { file: 'ops/linear-bf16.ts', from: 'start += BF16_SEGMENT', to: 'start += 2 * BF16_SEGMENT' },
+  { file: 'ops/linear-bf16.ts', from: 'segment0 = 0', to: 'segment0 = sums[0]' },
+  { file: 'ops/linear-q8.ts', from: 'start + Q8_SEGMENT_BLOCKS', to: 'start + Q8_SEGMENT_BLOCKS - 1' },
+  { file: 'ops/linear-q8.ts', from: 'segment + highDot * scale', to: 'segment + lowDot * scale * 2 ** -7' },
+  { file: 'ops/rms-norm.ts', from: 'r16(fround(rsqrt', to: 'fround(fround(rsqrt' },
+  {
+    file: 'ops/rms-norm.ts',
+    from: 'half = NORM_LANES / 2; half >= 1; half /= 2',
+    to: 'half = 1; half < NORM_LANES; half *= 2',
+  },
+  { file: 'ops/rope.ts', from: 'b1(fround(aLow * s', to: '(fround(aLow * s' },
+  {
+    file: 'ops/attention.ts',
+    from: 'score + mixed * pow2(exponent - 7)',
+    to: 'score + (mixed + 1) * pow2(exponent - 7)',
+  },
+  { file: 'ops/attention.ts', from: '& 0xffff) >> 2', to: '& 0xfffe) >> 2' },
+  { file: 'ops/attention.ts', from: 'power & 127', to: 'power & 126' },
+  { file: 'ops/swiglu.ts', from: '4194304', to: '4194200' },
+  { file: 'ops/swiglu.ts', from: 'shift > 16 ? 0', to: 'shift > 13 ? 0' },
+];
+
+describe('the golden vectors', () => {
+  const vectors = opVectors();
+
+  it.each(mutations)('catch $from → $to in $file', async (mutation) => {
+    const mutant = await loadMutant(mutation);
+    expect(vectors.some((vector) => differs(vector, mutant))).toBe(true);
+  });
+
+  it('pass the same build without a mutation', async () => {
+    const original = await loadMutant({ file: 'ops/add.ts', from: 'left[i] + right[i]', to: 'right[i] + left[i]' });
+    expect(vectors.filter((vector) => differs(vector, original)).map((vector) => vector.name)).toEqual([]);
+  });
+});
+
+function differs(vector: OpVector, mutant: (input: OpVector['case']) => Float32Array): boolean {
+  const expected = new Uint32Array(vector.outputs.output.buffer);
+  const actual = new Uint32Array(mutant(vector.case).buffer);
+  return expected.some((bits, i) => bits !== actual[i]);
+}
