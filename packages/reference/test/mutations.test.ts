@@ -42,7 +42,7 @@ const mutations: readonly Mutation[] = [
     from: 'half = NORM_LANES / 2; half >= 1; half /= 2',
     to: 'half = 1; half < NORM_LANES; half *= 2',
   },
-  { file: 'ops/rope.ts', from: 'b1(fround(aLow * s', to: '(fround(aLow * s' },
+  { file: 'ops/rope.ts', from: 'b1(fround(aLow * c', to: '(fround(aLow * c' },
   {
     file: 'ops/attention.ts',
     from: 'score + mixed * pow2(exponent - 7)',

@@ -1,5 +1,5 @@
 import { assert } from '../../errors.js';
-import { fromBits, pow2 } from '../../numerics/index.js';
+import { bitsOf, fromBits, pow2, ropeTables } from '../../numerics/index.js';
 import type { OpCase } from '../../op-runner.js';
 import type { RopeSpec } from '../../plan.js';
 import type { OpCaseSpec } from './op-cases.js';
@@ -95,6 +95,7 @@ function ropeCases(): OpCaseSpec[] {
     spec('heads of 16', 'full', () => rotation(202, 3, 16, 1, [0, 2, 3, 17, 400, 1023])),
     spec('heads of 64', 'full', () => rotation(203, 3, 64, 1, [0, 1, 2, 64, 700])),
     spec('heads of 128', 'full', () => rotation(204, 2, 128, 1, [3, 900, 2047])),
+    spec('pairs that cancel', 'full', () => cancellingPairs(206)),
     spec('an attention factor', 'full', () => rotation(205, 2, 32, 1.2079441541679836, [0, 7, 31, 500])),
   ];
 }
@@ -120,6 +121,25 @@ function rotation(seed: number, headCount: number, headSize: number, factor: num
     positions: Int32Array.from(positions),
     input,
   };
+}
+
+/** The high parts of a pair are its own sine and cosine, so that one output is made of the low parts alone. */
+function cancellingPairs(seed: number): OpCase {
+  const random = createRandom(seed);
+  const headSize = 32;
+  const rope = ropeSpec(headSize);
+  const positions = Int32Array.of(1, 5, 9, 200);
+  const { cosine, sine } = ropeTables(rope, 201);
+  const withLowBits = (high: number): number => fromBits(bitsOf(high) | (1 + random.below(4095)));
+  const input = new Float32Array(positions.length * headSize);
+  for (const [row, position] of positions.entries()) {
+    for (let i = 0; i < headSize / 2; i++) {
+      const entry = (position * headSize) / 2 + i;
+      input[row * headSize + i] = withLowBits(sine[entry]!);
+      input[row * headSize + headSize / 2 + i] = withLowBits(cosine[entry]!);
+    }
+  }
+  return { kind: 'rope', headCount: 1, headSize, rope, positions, input };
 }
 
 /** A pair that flushes to zero as a whole gives a zero whose sign is not defined: one of it is made 1. */
