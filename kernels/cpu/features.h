@@ -7,7 +7,7 @@ struct Features {
   const char* missingAvx2;    // the first feature that Isa::avx2 lacks, or null
   const char* missingAvx512;  // the same for Isa::avx512
   bool vnni;
-  bool bf16Dot;
+  bool quickBf16Dot;          // a bf16 dot instruction that beats f32 multiply-add
   bool amxBf16;               // tile registers, granted to this process
 };
 

@@ -18,19 +18,19 @@ struct Choice {
   const AttentionSet* attention;
 };
 
-const Choice scalarChoice{"scalar", "", &scalarElements, &scalarBf16Canonical, &scalarBf16Fast, &scalarQ8, &scalarAttention};
+const Choice scalarChoice{"scalar", "", &scalarElements, &scalarBf16, &scalarBf16, &scalarQ8, &scalarAttention};
 
 #if defined(__x86_64__)
-const Choice avx2Choice{"avx2", "", &avx2Elements, &avx2Bf16Canonical, &avx2Bf16Fast, &avx2Q8, &avx2Attention};
+const Choice avx2Choice{"avx2", "", &avx2Elements, &avx2Bf16, &avx2Bf16, &avx2Q8, &avx2Attention};
 
 // Byte dot products without VNNI go through AVX2: its kernels bring their own packed forms.
 Choice chooseAvx512(const Features& found) {
-  Choice choice{"avx512", "", &avx512Elements, &avx512Bf16Canonical, &avx512Bf16Fast, &avx2Q8, &avx2Attention};
+  Choice choice{"avx512", "", &avx512Elements, &avx512Bf16, &avx512Bf16, &avx2Q8, &avx2Attention};
   if (found.vnni) choice.q8 = &vnniQ8, choice.attention = &vnniAttention;
-  if (found.bf16Dot) choice.bf16Fast = &avx512Bf16Dot;
+  if (found.quickBf16Dot) choice.bf16Fast = &dotBf16;
   if (found.amxBf16) choice.bf16Fast = &amxBf16;
-  const char* const dot[2][3] = {{"", "bf16 dot", "bf16 dot, amx"}, {"vnni", "bf16 dot, vnni", "bf16 dot, amx, vnni"}};
-  choice.features = dot[found.vnni][found.amxBf16 ? 2 : found.bf16Dot ? 1 : 0];
+  const char* const names[2][3] = {{"", "bf16 dot", "bf16 tiles"}, {"vnni", "bf16 dot, vnni", "bf16 tiles, vnni"}};
+  choice.features = names[found.vnni][found.amxBf16 ? 2 : found.quickBf16Dot ? 1 : 0];
   return choice;
 }
 #endif

@@ -1,12 +1,10 @@
 // linear_bf16, fast, by tile instructions: prepared inputs (rowCount, columns) x bf16 weights (rows, columns)
 // -> output (rowCount, rows). Inputs are rounded to bf16. Accumulates in f32, 32 inputs at a time, ascending.
-// From `fewestTileRows` rows on; fewer go to the bf16 dot instruction, whose prepared input is the same.
+// For any number of rows: even one row is quicker than f32 multiply-add, since the weights need no widening.
 #include "linear_bf16_dot.inl.h"
 
 namespace stet::cpu {
 namespace {
-
-constexpr int fewestTileRows = 8;
 
 // The layout LDTILECFG reads. Tiles 0..3 accumulate, 4 and 5 hold inputs, 6 and 7 weights.
 struct alignas(64) TileConfig {
@@ -81,7 +79,6 @@ void tileRows(const DotLinear& linear, const LinearOutput& to, int row, int rows
 
 void tileLinear(const Matrix& matrix, const std::byte* prepared, int32_t rowCount, const float* bias, int32_t tileBegin, int32_t tileEnd,
                 float* output, int64_t outputStride) {
-  if (rowCount < fewestTileRows) return dotLinear(matrix, prepared, rowCount, bias, tileBegin, tileEnd, output, outputStride);
   const DotLinear linear{reinterpret_cast<const uint32_t*>(matrix.data), bf16TileWords(matrix.columns), prepared,
                          dotInputBytes(matrix.columns), bf16Pairs(matrix.columns)};
   const LinearOutput to{output, outputStride, bias, matrix.rows};

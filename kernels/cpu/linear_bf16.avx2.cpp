@@ -6,11 +6,11 @@ namespace stet::cpu {
 
 namespace {
 struct Shape {
-  static constexpr int rows = 6, tiles = 1, tiles4 = 1, tiles2 = 2, tiles1 = 4;
+  static constexpr int rows = 6;
+  static constexpr int tiles[rows] = {4, 2, 2, 1, 1, 1};
 };
 }  // namespace
 
-const LinearKernel avx2Bf16Canonical = floatKernel<Avx2Lanes, Shape, Schedule::canonical>;
-const LinearKernel avx2Bf16Fast = floatKernel<Avx2Lanes, Shape, Schedule::fast>;
+const LinearKernel avx2Bf16 = floatKernel<Avx2Lanes, Shape>;
 
 }  // namespace stet::cpu

@@ -6,11 +6,11 @@ namespace stet::cpu {
 
 namespace {
 struct Shape {
-  static constexpr int rows = 8, tiles = 3, tiles4 = 4, tiles2 = 8, tiles1 = 8;
+  static constexpr int rows = 8;
+  static constexpr int tiles[rows] = {8, 8, 6, 6, 4, 4, 3, 3};
 };
 }  // namespace
 
-const LinearKernel avx512Bf16Canonical = floatKernel<Avx512Lanes, Shape, Schedule::canonical>;
-const LinearKernel avx512Bf16Fast = floatKernel<Avx512Lanes, Shape, Schedule::fast>;
+const LinearKernel avx512Bf16 = floatKernel<Avx512Lanes, Shape>;
 
 }  // namespace stet::cpu

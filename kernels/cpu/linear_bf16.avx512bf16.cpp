@@ -3,6 +3,6 @@
 
 namespace stet::cpu {
 
-const LinearKernel avx512Bf16Dot{dotInputBytes, prepareDotInput, dotLinear};
+const LinearKernel dotBf16{dotInputBytes, prepareDotInput, dotLinear};
 
 }  // namespace stet::cpu

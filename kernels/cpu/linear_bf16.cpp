@@ -6,11 +6,11 @@ namespace stet::cpu {
 
 namespace {
 struct Shape {
-  static constexpr int rows = 4, tiles = 1, tiles4 = 1, tiles2 = 1, tiles1 = 1;
+  static constexpr int rows = 4;
+  static constexpr int tiles[rows] = {1, 1, 1, 1};
 };
 }  // namespace
 
-const LinearKernel scalarBf16Canonical = floatKernel<ScalarLanes, Shape, Schedule::canonical>;
-const LinearKernel scalarBf16Fast = floatKernel<ScalarLanes, Shape, Schedule::fast>;
+const LinearKernel scalarBf16 = floatKernel<ScalarLanes, Shape>;
 
 }  // namespace stet::cpu

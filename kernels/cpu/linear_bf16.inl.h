@@ -1,8 +1,8 @@
 // linear_bf16 by f32 multiply-add: prepared inputs (rowCount, columns) x bf16 weights (rows, columns) -> output (rowCount, rows).
-// Inputs are r16(x), so every product is exact. Accumulates in f32.
-// canonical: ascending within segments of 256 inputs, segments ascending, then the bias.
-// fast, for machines without a bf16 dot instruction: one or two rows keep even and odd inputs in sums of their own,
-// without segments, since few outputs at once leave the adders waiting; more rows are canonical, nothing is quicker.
+// Inputs are r16(x), so every product is exact. Accumulates in f32: ascending within segments of 256 inputs, segments
+// ascending, then the bias.
+// Schedules: canonical; and fast where there is no quicker instruction. Sums of even and odd inputs apart, without
+// segments, measured 0.9 of this speed with AVX2 and no more than it with AVX-512: the widening of weights is what takes time.
 #pragma once
 #include "primitives.inl.h"
 #include "sets.h"
@@ -53,37 +53,37 @@ struct FloatLinear {
   int pairs;
 };
 
-// Adds pairs [begin, end) to even and odd, which are the same sums where the order is canonical.
-template <class S, Schedule schedule, int rows, int vectors>
+// Adds the products of pairs [begin, end) to the sums.
+template <class S, int rows, int vectors>
 inline __attribute__((always_inline)) void addPairs(const uint32_t* const* weights, const float* input, size_t inputFloats, int begin,
-                                                    int end, typename S::F (&even)[rows][vectors], typename S::F (&odd)[rows][vectors]) {
+                                                    int end, typename S::F (&sums)[rows][vectors]) {
   for (int p = begin; p < end; p++) {
     typename S::I words[vectors];
+    typename S::F even[vectors], odd[vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < vectors; v++) words[v] = S::loadI(weights[v] + static_cast<size_t>(p) * tileOutputs);
+    for (int v = 0; v < vectors; v++) {
+      words[v] = S::loadI(weights[v] + static_cast<size_t>(p) * tileOutputs);
+      even[v] = S::fromBits(S::template shl<16>(words[v]));
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
       const auto x = S::splat(input[r * inputFloats + static_cast<size_t>(p) * 2]);
 #pragma GCC unroll 16
-      for (int v = 0; v < vectors; v++) {
-        even[r][v] = S::multiplyAddExact(S::fromBits(S::template shl<16>(words[v])), x, even[r][v]);
-      }
+      for (int v = 0; v < vectors; v++) sums[r][v] = S::multiplyAddExact(even[v], x, sums[r][v]);
     }
-    auto& last = schedule == Schedule::canonical ? even : odd;
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; v++) odd[v] = S::fromBits(S::andI(words[v], S::splatI(INT32_MIN >> 15)));
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
       const auto x = S::splat(input[r * inputFloats + static_cast<size_t>(p) * 2 + 1]);
 #pragma GCC unroll 16
-      for (int v = 0; v < vectors; v++) {
-        last[r][v] = S::multiplyAddExact(S::fromBits(S::andI(words[v], S::splatI(INT32_MIN >> 15))), x, last[r][v]);
-      }
+      for (int v = 0; v < vectors; v++) sums[r][v] = S::multiplyAddExact(odd[v], x, sums[r][v]);
     }
   }
 }
 
 // `rows` rows from `row` on by `tiles` tiles from `tile` on.
-template <class S, Schedule schedule, int rows, int tiles>
-void floatBlock(const FloatLinear& linear, const LinearOutput& to, int row, int tile) {
+template <class S, int rows, int tiles> void floatBlock(const FloatLinear& linear, const LinearOutput& to, int row, int tile) {
   constexpr int perTile = tileOutputs / S::width;
   constexpr int vectors = tiles * perTile;
   const uint32_t* weights[vectors];
@@ -93,19 +93,15 @@ void floatBlock(const FloatLinear& linear, const LinearOutput& to, int row, int 
     for (int r = 0; r < rows; r++) total[r][v] = S::zero();
   }
   const float* input = linear.input + static_cast<size_t>(row) * linear.inputFloats;
-  const int step = schedule == Schedule::canonical ? segmentPairs : linear.pairs;
-  for (int begin = 0; begin < linear.pairs; begin += step) {
-    typename S::F even[rows][vectors], odd[rows][vectors];
+  for (int begin = 0; begin < linear.pairs; begin += segmentPairs) {
+    typename S::F segment[rows][vectors];
     for (int r = 0; r < rows; r++) {
-      for (int v = 0; v < vectors; v++) even[r][v] = odd[r][v] = S::zero();
+      for (int v = 0; v < vectors; v++) segment[r][v] = S::zero();
     }
-    const int end = begin + step < linear.pairs ? begin + step : linear.pairs;
-    addPairs<S, schedule, rows, vectors>(weights, input, linear.inputFloats, begin, end, even, odd);
+    const int end = begin + segmentPairs < linear.pairs ? begin + segmentPairs : linear.pairs;
+    addPairs<S, rows, vectors>(weights, input, linear.inputFloats, begin, end, segment);
     for (int r = 0; r < rows; r++) {
-      for (int v = 0; v < vectors; v++) {
-        if constexpr (schedule == Schedule::fast) even[r][v] = S::add(even[r][v], odd[r][v]);
-        total[r][v] = S::add(total[r][v], even[r][v]);
-      }
+      for (int v = 0; v < vectors; v++) total[r][v] = S::add(total[r][v], segment[r][v]);
     }
   }
   for (int r = 0; r < rows; r++) {
@@ -114,10 +110,17 @@ void floatBlock(const FloatLinear& linear, const LinearOutput& to, int row, int 
 }
 
 // Tiles in steps of `tiles`, then of half as many.
-template <class S, Schedule schedule, int rows, int tiles>
+template <class S, int rows, int tiles>
 void floatTiles(const FloatLinear& linear, const LinearOutput& to, int row, int tile, int tileEnd) {
-  for (; tile + tiles <= tileEnd; tile += tiles) floatBlock<S, schedule, rows, tiles>(linear, to, row, tile);
-  if constexpr (tiles > 1) floatTiles<S, schedule, rows, tiles / 2>(linear, to, row, tile, tileEnd);
+  for (; tile + tiles <= tileEnd; tile += tiles) floatBlock<S, rows, tiles>(linear, to, row, tile);
+  if constexpr (tiles > 1) floatTiles<S, rows, tiles / 2>(linear, to, row, tile, tileEnd);
+}
+
+// Blocks of exactly `rowCount` rows, at most `rows`.
+template <class S, class Shape, int rows>
+void floatRows(const FloatLinear& linear, const LinearOutput& to, int row, int rowCount, int tile, int tileEnd) {
+  if (rowCount == rows) return floatTiles<S, rows, Shape::tiles[rows - 1]>(linear, to, row, tile, tileEnd);
+  if constexpr (rows > 1) floatRows<S, Shape, rows - 1>(linear, to, row, rowCount, tile, tileEnd);
 }
 
 // Tiles whose weights stay in the second-level cache while all rows pass over them, a multiple of `unit`.
@@ -127,30 +130,29 @@ inline int stripTiles(size_t tileBytes, int unit) {
   return tiles < unit ? unit : tiles;
 }
 
-// `Shape`: rows and tiles of the largest block, and the tiles of blocks of 4, 2 and 1 rows, so that sums fill the registers.
-template <class S, class Shape, Schedule schedule>
+// `Shape`: the largest block of rows, and the tiles that go with a block of each size, so that sums fill the registers.
+// Blocks are of nearly one size: 9 rows are 5 and 4, not 8 and a lone one that reads the weights for itself.
+template <class S, class Shape>
 void floatLinear(const Matrix& matrix, const std::byte* prepared, int32_t rowCount, const float* bias, int32_t tileBegin,
                  int32_t tileEnd, float* output, int64_t outputStride) {
   const FloatLinear linear{reinterpret_cast<const uint32_t*>(matrix.data), bf16TileWords(matrix.columns),
                            reinterpret_cast<const float*>(prepared), floatInputBytes(matrix.columns) / sizeof(float),
                            bf16Pairs(matrix.columns)};
   const LinearOutput to{output, outputStride, bias, matrix.rows};
-  constexpr Schedule canonical = Schedule::canonical;
-  const int strip = rowCount <= Shape::rows ? tileEnd - tileBegin : stripTiles(linear.tileWords * sizeof(uint32_t), 4 * Shape::tiles);
+  const int blocks = ceilDiv(rowCount, Shape::rows);
+  const int strip = blocks == 1 ? tileEnd - tileBegin : stripTiles(linear.tileWords * sizeof(uint32_t), 12);
   for (int tile = tileBegin; tile < tileEnd; tile += strip) {
     const int end = tile + strip < tileEnd ? tile + strip : tileEnd;
-    int row = 0;
-    for (; row + Shape::rows <= rowCount; row += Shape::rows) {
-      floatTiles<S, canonical, Shape::rows, Shape::tiles>(linear, to, row, tile, end);
+    for (int block = 0, row = 0; block < blocks; block++) {
+      const int rows = ceilDiv(rowCount - row, blocks - block);
+      floatRows<S, Shape, Shape::rows>(linear, to, row, rows, tile, end);
+      row += rows;
     }
-    for (; row + 4 <= rowCount; row += 4) floatTiles<S, canonical, 4, Shape::tiles4>(linear, to, row, tile, end);
-    for (; row + 2 <= rowCount; row += 2) floatTiles<S, schedule, 2, Shape::tiles2>(linear, to, row, tile, end);
-    for (; row < rowCount; row++) floatTiles<S, schedule, 1, Shape::tiles1>(linear, to, row, tile, end);
   }
 }
 
-template <class S, class Shape, Schedule schedule>
-constexpr LinearKernel floatKernel{floatInputBytes, prepareFloatInput<S>, floatLinear<S, Shape, schedule>};
+template <class S, class Shape>
+constexpr LinearKernel floatKernel{floatInputBytes, prepareFloatInput<S>, floatLinear<S, Shape>};
 
 }  // namespace
 }  // namespace stet::cpu

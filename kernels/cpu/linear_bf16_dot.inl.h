@@ -31,7 +31,7 @@ inline __m512 dot(__m512 sum, __m512i weights, int32_t input) {
   return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights), reinterpret_cast<__m512bh>(_mm512_set1_epi32(input)));
 }
 
-// `rows` rows by `tiles` tiles, `sums` interleaved sums an output. `ahead`: words to prefetch ahead, 0 for none.
+// `rows` rows by `tiles` tiles, `sums` interleaved sums an output. Few rows wait for the weights, which are fetched ahead.
 template <int rows, int tiles, int sums> void dotBlock(const DotLinear& linear, const LinearOutput& to, int row, int tile) {
   constexpr int prefetchWords = rows <= 2 ? 1024 : 0;
   __m512 total[sums][rows][tiles];

@@ -45,10 +45,8 @@ struct AttentionSet {
 extern const PackKernel bf16Pack;
 
 extern const ElementSet scalarElements, avx2Elements, avx512Elements;
-extern const LinearKernel scalarBf16Canonical, avx2Bf16Canonical, avx512Bf16Canonical;
-extern const LinearKernel scalarBf16Fast, avx2Bf16Fast, avx512Bf16Fast;
-extern const LinearKernel avx512Bf16Dot;  // fast, bf16 dot instruction
-extern const LinearKernel amxBf16;        // fast, tile instructions; few rows as avx512Bf16Dot
+extern const LinearKernel scalarBf16, avx2Bf16, avx512Bf16;
+extern const LinearKernel dotBf16, amxBf16;  // fast alone
 extern const Q8Set scalarQ8, avx2Q8, vnniQ8;
 extern const AttentionSet scalarAttention, avx2Attention, vnniAttention;
 

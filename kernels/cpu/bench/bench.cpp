@@ -1,0 +1,195 @@
+// Times the kernels of one instruction set on one thread: `bench [scalar|avx2|avx512]`.
+// Fast and canonical runs alternate, so that noise of the machine meets both; the median of the rounds is printed.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "../kernels.h"
+
+namespace {
+
+using namespace stet::cpu;
+
+constexpr int rounds = 9;
+constexpr double roundSeconds = 0.004;
+
+struct Free {
+  void operator()(void* p) const { std::free(p); }
+};
+using Bytes = std::unique_ptr<std::byte, Free>;
+
+Bytes allocate(size_t bytes) {
+  Bytes memory(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+  std::memset(memory.get(), 0, bytes);
+  return memory;
+}
+
+// Uniform in -1..1, the same on every machine.
+struct Random {
+  uint32_t state = 1;
+  float next() {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<float>(static_cast<int32_t>(state)) / 2147483648.0f;
+  }
+  std::vector<float> vector(size_t count) {
+    std::vector<float> values(count);
+    for (float& value : values) value = next();
+    return values;
+  }
+};
+
+template <class Run> double secondsOf(Run run) {
+  using Clock = std::chrono::steady_clock;
+  int calls = 0;
+  const auto start = Clock::now();
+  double elapsed = 0;
+  do {
+    run();
+    calls++;
+    elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+  } while (elapsed < roundSeconds);
+  return elapsed / calls;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Seconds of fast and canonical, alternating.
+template <class Run> void compare(Run run, double& fast, double& canonical, double& ratio) {
+  std::vector<double> fasts, canonicals, ratios;
+  for (int round = 0; round < rounds; round++) {
+    fasts.push_back(secondsOf([&] { run(Schedule::fast); }));
+    canonicals.push_back(secondsOf([&] { run(Schedule::canonical); }));
+    ratios.push_back(canonicals.back() / fasts.back());
+  }
+  fast = median(fasts);
+  canonical = median(canonicals);
+  ratio = median(ratios);
+}
+
+MatrixSource randomMatrix(Format format, int rows, int columns, std::vector<uint16_t>& bits, std::vector<int8_t>& quants,
+                          std::vector<float>& scales) {
+  Random random;
+  const size_t blocks = static_cast<size_t>((columns + 31) / 32);
+  bits.resize(static_cast<size_t>(rows) * static_cast<size_t>(columns));
+  quants.resize(static_cast<size_t>(rows) * blocks * 32);
+  scales.assign(static_cast<size_t>(rows) * blocks, 0.0009765625f);
+  for (uint16_t& value : bits) {
+    const float x = random.next();
+    uint32_t word;
+    std::memcpy(&word, &x, sizeof word);
+    value = static_cast<uint16_t>(word >> 16);
+  }
+  for (int8_t& quant : quants) quant = static_cast<int8_t>(random.next() * 127);
+  return {format, rows, columns, bits.data(), quants.data(), scales.data()};
+}
+
+void benchLinear(const Kernels& kernels, Format format, int columns, int rows) {
+  std::vector<uint16_t> bits;
+  std::vector<int8_t> quants;
+  std::vector<float> scales;
+  const MatrixSource source = randomMatrix(format, rows, columns, bits, quants, scales);
+  const int tiles = (rows + kernels.tileRows - 1) / kernels.tileRows;
+  const Bytes packed = allocate(kernels.matrixBytes(format, rows, columns));
+  kernels.packMatrix(source, 0, tiles, packed.get());
+  const Matrix matrix{format, rows, columns, packed.get()};
+  for (const int rowCount : {1, 4, 8, 16, 64}) {
+    const std::vector<float> input = Random{}.vector(static_cast<size_t>(rowCount) * static_cast<size_t>(columns));
+    std::vector<float> output(static_cast<size_t>(rowCount) * static_cast<size_t>(rows));
+    Bytes prepared[2];
+    for (const Schedule schedule : {Schedule::fast, Schedule::canonical}) {
+      const size_t bytes = kernels.inputBytes(format, schedule, columns);
+      Bytes& target = prepared[static_cast<int>(schedule)];
+      target = allocate(bytes * static_cast<size_t>(rowCount));
+      for (int r = 0; r < rowCount; r++) {
+        kernels.prepareInput(format, schedule, input.data() + static_cast<size_t>(r) * static_cast<size_t>(columns), columns,
+                             target.get() + static_cast<size_t>(r) * bytes);
+      }
+    }
+    double fast, canonical, ratio;
+    compare([&](Schedule schedule) {
+      kernels.linear(matrix, schedule, prepared[static_cast<int>(schedule)].get(), rowCount, nullptr, 0, tiles, output.data(), rows);
+    }, fast, canonical, ratio);
+    const double operations = 2e-9 * rowCount * static_cast<double>(rows) * columns;
+    std::printf("| linear %s %dx%d | %d | %.1f | %.1f | %.2f |\n", format == Format::bf16 ? "bf16" : "q8", columns, rows, rowCount,
+                operations / fast, operations / canonical, ratio);
+  }
+}
+
+void benchAttention(const Kernels& kernels, int positions, int rowCount, int headsPerKv, int headSize) {
+  constexpr int blockSize = 32;
+  const int blockCount = (positions + blockSize - 1) / blockSize;
+  const size_t blockBytes = kernels.kvBlockBytes(headSize, blockSize);
+  const Bytes kv = allocate(blockBytes * static_cast<size_t>(blockCount));
+  std::vector<int32_t> blocks(static_cast<size_t>(blockCount));
+  for (int i = 0; i < blockCount; i++) blocks[static_cast<size_t>(i)] = i;
+  Random random;
+  for (int p = 0; p < positions; p++) {
+    const std::vector<float> head = random.vector(static_cast<size_t>(headSize));
+    kernels.kvWrite(head.data(), head.data(), headSize, blockSize, p % blockSize, kv.get() + blockBytes * static_cast<size_t>(p / blockSize));
+  }
+  const int width = headsPerKv * headSize;
+  const std::vector<float> query = random.vector(static_cast<size_t>(rowCount) * static_cast<size_t>(width));
+  std::vector<float> output(query.size());
+  const Bytes scratch = allocate(kernels.attentionScratchBytes(headSize, headsPerKv, positions));
+  const AttentionArgs args{query.data(), width, rowCount, headsPerKv, headSize, positions - rowCount, blockSize, blocks.data(), kv.get(),
+                           static_cast<int64_t>(blockBytes), static_cast<float>(65536 * 1.4426950408889634 / std::sqrt(headSize)),
+                           output.data(), width, scratch.get()};
+  double fast, canonical, ratio;
+  compare([&](Schedule schedule) { kernels.attention(schedule, args); }, fast, canonical, ratio);
+  std::printf("| attention %d positions, %d heads of %d | %d | %.2f us | %.2f us | %.2f |\n", positions, headsPerKv, headSize, rowCount,
+              fast * 1e6, canonical * 1e6, ratio);
+}
+
+void benchRows(const Kernels& kernels) {
+  constexpr int width = 704;
+  Random random;
+  const std::vector<float> left = random.vector(width), right = random.vector(width);
+  std::vector<float> output(width);
+  const auto print = [](const char* name, double fast, double canonical, double ratio) {
+    std::printf("| %s, %d elements | 1 | %.3f us | %.3f us | %.2f |\n", name, width, fast * 1e6, canonical * 1e6, ratio);
+  };
+  double fast, canonical, ratio;
+  compare([&](Schedule s) { kernels.rmsNorm(s, left.data(), right.data(), width, 0.00704f, 26.5f, output.data()); }, fast, canonical, ratio);
+  print("rms_norm", fast, canonical, ratio);
+  compare([&](Schedule s) { kernels.swiglu(s, left.data(), right.data(), width, output.data()); }, fast, canonical, ratio);
+  print("swiglu", fast, canonical, ratio);
+  std::vector<float> row = random.vector(640);
+  compare([&](Schedule s) { kernels.rope(s, row.data(), 10, 64, left.data(), right.data()); }, fast, canonical, ratio);
+  std::printf("| rope, 10 heads of 64 | 1 | %.3f us | %.3f us | %.2f |\n", fast * 1e6, canonical * 1e6, ratio);
+  const Bytes block = allocate(kernels.kvBlockBytes(64, 32));
+  compare([&](Schedule) { kernels.kvWrite(left.data(), right.data(), 64, 32, 5, block.get()); }, fast, canonical, ratio);
+  std::printf("| kv_write, head of 64 | 1 | %.3f us | %.3f us | %.2f |\n", fast * 1e6, canonical * 1e6, ratio);
+  for (const Format format : {Format::bf16, Format::q8}) {
+    const Bytes prepared = allocate(std::max(kernels.inputBytes(format, Schedule::fast, width), kernels.inputBytes(format, Schedule::canonical, width)));
+    compare([&](Schedule s) { kernels.prepareInput(format, s, left.data(), width, prepared.get()); }, fast, canonical, ratio);
+    print(format == Format::bf16 ? "prepareInput bf16" : "prepareInput q8", fast, canonical, ratio);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* const name = argc > 1 ? argv[1] : "avx512";
+  const Isa isa = std::strcmp(name, "scalar") == 0 ? Isa::scalar : std::strcmp(name, "avx2") == 0 ? Isa::avx2 : Isa::avx512;
+  const char* reason = nullptr;
+  const Kernels* kernels = kernelsFor(isa, &reason);
+  if (!kernels) {
+    std::fprintf(stderr, "%s is missing: %s\n", name, reason);
+    return 1;
+  }
+  std::printf("%s (%s), one thread; linear in GFLOPS\n\n| kernel | rows | fast | canonical | ratio |\n| --- | --- | --- | --- | --- |\n",
+              kernels->name, kernels->features);
+  for (const auto& [columns, rows] : {std::pair{256, 704}, {704, 256}, {576, 1536}, {4096, 256}}) benchLinear(*kernels, Format::bf16, columns, rows);
+  benchLinear(*kernels, Format::q8, 576, 1536);
+  for (const int positions : {64, 256, 1024}) benchAttention(*kernels, positions, 1, 3, 64);
+  benchAttention(*kernels, 512, 64, 2, 64);
+  benchRows(*kernels);
+}
