@@ -35,6 +35,7 @@ struct Avx2Lanes {
   static I addI(I a, I b) { return _mm256_add_epi32(a, b); }
   static I subI(I a, I b) { return _mm256_sub_epi32(a, b); }
   static I mulI(I a, I b) { return _mm256_mullo_epi32(a, b); }
+  static I mulHigh16(I a, I b) { return _mm256_mulhi_epu16(a, b); }
   static I andI(I a, I b) { return _mm256_and_si256(a, b); }
   static I orI(I a, I b) { return _mm256_or_si256(a, b); }
   static I minI(I a, I b) { return _mm256_min_epi32(a, b); }
@@ -85,6 +86,12 @@ struct Avx2Lanes {
     const __m256i low = _mm256_shuffle_epi8(a, _mm256_set1_epi32(0x0c080400));
     const uint32_t parts[2] = {static_cast<uint32_t>(_mm256_extract_epi32(low, 0)), static_cast<uint32_t>(_mm256_extract_epi32(low, 4))};
     std::memcpy(p, parts, sizeof parts);
+  }
+
+  static void storeEveryFourth(void* p, I a) {
+    alignas(32) int32_t lanes[width];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), a);
+    for (int i = 0; i < width; i++) static_cast<uint8_t*>(p)[i * 4] = static_cast<uint8_t>(lanes[i]);
   }
 
   // maddubs cannot saturate: two products of at most 127*127.

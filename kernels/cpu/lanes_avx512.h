@@ -34,6 +34,7 @@ struct Avx512Lanes {
   static I addI(I a, I b) { return _mm512_add_epi32(a, b); }
   static I subI(I a, I b) { return _mm512_sub_epi32(a, b); }
   static I mulI(I a, I b) { return _mm512_mullo_epi32(a, b); }
+  static I mulHigh16(I a, I b) { return _mm512_mulhi_epu16(a, b); }
   static I andI(I a, I b) { return _mm512_and_si512(a, b); }
   static I orI(I a, I b) { return _mm512_or_si512(a, b); }
   static I minI(I a, I b) { return _mm512_min_epi32(a, b); }
@@ -69,6 +70,7 @@ struct Avx512Lanes {
 
   static I loadBytes(const int8_t* p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
   static void storeBytes(void* p, I a) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a)); }
+  static void storeEveryFourth(void* p, I a) { _mm512_mask_storeu_epi8(p, 0x1111111111111111u, a); }
 
  private:
   static __mmask16 firstLanes(int count) { return count >= 16 ? 0xffff : static_cast<__mmask16>((1u << count) - 1); }

@@ -45,6 +45,8 @@ struct ScalarLanes {
   static I addI(I a, I b) { return s(u(a) + u(b)); }
   static I subI(I a, I b) { return s(u(a) - u(b)); }
   static I mulI(I a, I b) { return s(u(a) * u(b)); }
+  // (a*b) >> 16 for a and b in 0..65535.
+  static I mulHigh16(I a, I b) { return s(u(a) * u(b) >> 16); }
   static I andI(I a, I b) { return a & b; }
   static I orI(I a, I b) { return a | b; }
   static I minI(I a, I b) { return a < b ? a : b; }
@@ -85,6 +87,9 @@ struct ScalarLanes {
   // `width` bytes, sign-extended; and back, the low byte of each lane.
   static I loadBytes(const int8_t* p) { return *p; }
   static void storeBytes(void* p, I a) { *static_cast<uint8_t*>(p) = static_cast<uint8_t>(a); }
+
+  // The low byte of each lane to byte 0 of each of `width` groups of 4; no other byte is touched.
+  static void storeEveryFourth(void* p, I a) { storeBytes(p, a); }
 
   // acc + the dot product of four int8 and four int8 in each lane; |a| <= 127 and |b| <= 127.
   static I dotStored(I acc, I a, I b) {

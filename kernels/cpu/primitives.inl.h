@@ -52,12 +52,13 @@ template <class S> void split(typename S::F x, typename S::F& high, typename S::
   low = S::select(tiny, S::zero(), rest);
 }
 
-// 2^(F/65536) for F 0..65535, Q15 in 32768..65535.
+// 2^(f/65536) for f 0..65535, Q15 in 32768..65535. Every factor has 16 bits, so a shift by 16 + n of a product is a
+// shift by n of its high half.
 template <class S> typename S::I exp2q(typename S::I f) {
-  const auto a3 = S::addI(S::splatI(27394), S::template shr<19>(S::mulI(f, S::splatI(56308))));
-  const auto a2 = S::addI(S::splatI(31625), S::template shr<18>(S::mulI(f, a3)));
-  const auto a1 = S::addI(S::splatI(45420), S::template shr<17>(S::mulI(f, a2)));
-  return S::addI(S::splatI(32768), S::template shr<17>(S::addI(S::mulI(f, a1), S::splatI(65536))));
+  const auto a3 = S::addI(S::splatI(27394), S::template shr<3>(S::mulHigh16(f, S::splatI(56308))));
+  const auto a2 = S::addI(S::splatI(31625), S::template shr<2>(S::mulHigh16(f, a3)));
+  const auto a1 = S::addI(S::splatI(45420), S::template shr<1>(S::mulHigh16(f, a2)));
+  return S::addI(S::splatI(32768), S::template shr<1>(S::addI(S::mulHigh16(f, a1), S::splatI(1))));
 }
 
 // (e + half of 2^s) >> s for 0 <= e < 2^15 and s >= 0; 0 from s = 16 on, where shifts by 32 and more give 0.
