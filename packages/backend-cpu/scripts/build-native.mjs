@@ -17,6 +17,7 @@ const addonFile = join(buildFolder, 'stet_cpu.node');
 const stampFile = join(buildFolder, 'stamp.txt');
 const unavailableFile = join(buildFolder, 'unavailable.json');
 const nativeFolder = join(packageFolder, 'native');
+const exportMap = join(nativeFolder, 'exports.map');
 const kernelFolder = fileURLToPath(new URL('../../../kernels/cpu', import.meta.url));
 
 const commonFlags = [
@@ -32,7 +33,15 @@ const commonFlags = [
 ];
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
 // GCC 12 warns about its own AVX-512 header, whose undefined vectors are initialised by themselves.
-const avx512 = [...avx2, '-Wno-uninitialized', '-Wno-maybe-uninitialized', '-mavx512f', '-mavx512bw', '-mavx512vl', '-mavx512dq'];
+const avx512 = [
+  ...avx2,
+  '-Wno-uninitialized',
+  '-Wno-maybe-uninitialized',
+  '-mavx512f',
+  '-mavx512bw',
+  '-mavx512vl',
+  '-mavx512dq',
+];
 const avx512bf16 = [...avx512, '-mavx512bf16'];
 
 /** File suffix → flags, as kernels/README.md says; files with such a suffix are compiled on x86-64 alone. */
@@ -116,7 +125,11 @@ function compileUnits(toolchain) {
   const headers = createHash('sha256');
   for (const folder of [nativeFolder, kernelFolder]) {
     for (const name of readdirSync(folder).sort()) {
-      if (name.endsWith('.h')) headers.update(name).update('\0').update(readFileSync(join(folder, name)));
+      if (name.endsWith('.h'))
+        headers
+          .update(name)
+          .update('\0')
+          .update(readFileSync(join(folder, name)));
     }
   }
   const headerHash = headers.digest('hex');
@@ -146,7 +159,7 @@ function includeFlags(toolchain) {
 }
 
 function stampOf(units) {
-  const hash = createHash('sha256');
+  const hash = createHash('sha256').update(readFileSync(exportMap));
   for (const unit of units) hash.update(unit.key);
   return hash.digest('hex');
 }
@@ -164,7 +177,7 @@ async function compileAll(toolchain, units) {
 }
 
 async function link(toolchain, units) {
-  const flags = ['-shared', '-pthread', '-Wl,--exclude-libs,ALL', '-Wl,-z,relro,-z,now'];
+  const flags = ['-shared', '-pthread', `-Wl,--version-script=${exportMap}`, '-Wl,-z,relro,-z,now'];
   // One binary that asks nothing of the machine's C++ runtime, where the compiler brings the static one.
   if (hasStaticLibrary(toolchain, 'libstdc++.a')) flags.push('-static-libstdc++', '-static-libgcc');
   const partial = `${addonFile}.${process.pid}`;

@@ -1,0 +1,109 @@
+import {
+  type Backend,
+  type BackendFactory,
+  type BackendInfo,
+  type BackendLoad,
+  createStepChecker,
+  NUMERICS_ID,
+  type Step,
+  type StepResult,
+  StetError,
+} from '@stet/backend';
+import { type Addon, type NativeHandle, type NativeIsa, requireAddon, rethrowNative } from './addon.js';
+import { loadNative } from './load.js';
+import { type CpuOptions, chooseIsa, chooseThreads, describeDevice, isaNumber } from './options.js';
+import { checkKernels } from './self-test.js';
+import { StepMemory } from './step-memory.js';
+
+/**
+ * A factory of backends on the CPU's SIMD units. Canonical steps have the bits of docs/NUMERICS.md on every
+ * instruction set and for any number of threads; fast ones use other kernels on the same weights, tables and K/V.
+ * Each backend has its own threads, which sleep between steps and end with `close`.
+ *
+ * A load rejects with `STET_ERR_BACKEND_UNAVAILABLE` where the addon is missing, `STET_ERR_UNSUPPORTED` for an option
+ * that this machine has not, `STET_ERR_CANONICAL_REFUSED` where the golden vectors fail, `STET_ERR_OUT_OF_MEMORY`.
+ */
+export function createCpuBackend(options: CpuOptions = {}): BackendFactory {
+  return async (load) => {
+    const addon = requireAddon();
+    const isa = chooseIsa(addon, options.isa ?? 'auto');
+    const threads = chooseThreads(options.threads);
+    if (options.selfTest ?? true) await checkKernels(addon, isa.name);
+    const handle = await loadNative(addon, isaNumber[isa.name], threads, load);
+    return new CpuBackend(addon, handle, infoOf(addon, handle, isa, threads, load));
+  };
+}
+
+class CpuBackend implements Backend {
+  readonly info: BackendInfo;
+  readonly #addon: Addon;
+  readonly #handle: NativeHandle;
+  readonly #check: (step: Step) => void;
+  readonly #fast: StepMemory;
+  readonly #canonical: StepMemory;
+  #inFlight: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(addon: Addon, handle: NativeHandle, info: BackendInfo) {
+    this.info = info;
+    this.#addon = addon;
+    this.#handle = handle;
+    this.#check = createStepChecker(info);
+    this.#fast = new StepMemory(addon, handle, 'fast', info);
+    this.#canonical = new StepMemory(addon, handle, 'canonical', info);
+  }
+
+  async forward(step: Step): Promise<StepResult> {
+    if (this.#closed) throw new StetError('STET_ERR_BACKEND_CLOSED', 'the CPU backend is closed');
+    if (this.#inFlight) throw new StetError('STET_ERR_BACKEND_BUSY', 'the CPU backend is running a step');
+    this.#check(step);
+    const { fast, canonical } = step;
+    if (fast) this.#fast.write(fast);
+    if (canonical) this.#canonical.write(canonical);
+    try {
+      this.#inFlight = this.#addon.forward(this.#handle, fast !== undefined, canonical !== undefined);
+      await this.#inFlight;
+    } catch (error) {
+      rethrowNative(error);
+    } finally {
+      this.#inFlight = undefined;
+    }
+    return {
+      ...(fast ? { fast: this.#fast.result(fast) } : {}),
+      ...(canonical ? { canonical: this.#canonical.result(canonical) } : {}),
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    // How the step ended is its caller's to know.
+    await this.#inFlight?.catch(() => undefined);
+    await this.#addon.close(this.#handle);
+  }
+}
+
+function infoOf(
+  addon: Addon,
+  handle: NativeHandle,
+  isa: NativeIsa,
+  threads: number,
+  { plan, blockSize, blockCount, maxRows }: BackendLoad,
+): BackendInfo {
+  return {
+    name: 'cpu',
+    device: describeDevice(isa, threads),
+    numerics: NUMERICS_ID,
+    canonical: 'portable',
+    fast: 'free',
+    vocabSize: plan.vocabSize,
+    contextLength: plan.contextLength,
+    blockSize,
+    blockCount,
+    maxRows,
+    memory: addon.memory(handle),
+  };
+}

@@ -1,0 +1,101 @@
+import {
+  assertNever,
+  type BackendLoad,
+  checkLoad,
+  checkLoadSignal,
+  checkWeightData,
+  StetError,
+  type WeightData,
+  type WeightSpec,
+} from '@stet/backend';
+import { ropeTables } from '@stet/backend/numerics';
+import { type Addon, type NativeHandle, rethrowNative } from './addon.js';
+import { compileProgram } from './program.js';
+
+/** Most rows of one batch, so that the tasks of every section can be counted in 16 bits. */
+export const MAX_ROWS = 4096;
+/** Largest vocabulary, for the same reason. */
+export const MAX_VOCAB_SIZE = 400_000;
+
+/**
+ * Makes a runtime and fills it: weights one at a time, each packed off this thread and dropped before the next is
+ * read. Rejects with a `StetError`, after everything was freed.
+ */
+export async function loadNative(addon: Addon, isa: number, threads: number, load: BackendLoad): Promise<NativeHandle> {
+  checkLoad(load);
+  checkLimits(load);
+  checkLoadSignal(load.signal);
+  const { words, constants } = compileProgram(load);
+  let handle: NativeHandle;
+  try {
+    handle = addon.create(isa, threads, words, constants);
+  } catch (error) {
+    rethrowNative(error);
+  }
+  try {
+    await fill(addon, handle, load);
+    return handle;
+  } catch (error) {
+    await addon.close(handle);
+    return rethrowNative(error);
+  }
+}
+
+function checkLimits({ plan, maxRows }: BackendLoad): void {
+  if (maxRows > MAX_ROWS) {
+    throw new StetError('STET_ERR_UNSUPPORTED', `maxRows is ${maxRows}, the CPU backend takes at most ${MAX_ROWS}`);
+  }
+  if (plan.vocabSize > MAX_VOCAB_SIZE) {
+    const message = `the vocabulary has ${plan.vocabSize} tokens, the CPU backend takes at most ${MAX_VOCAB_SIZE}`;
+    throw new StetError('STET_ERR_UNSUPPORTED', message);
+  }
+}
+
+async function fill(addon: Addon, handle: NativeHandle, load: BackendLoad): Promise<void> {
+  const { plan, weights, onProgress, signal } = load;
+  for (const [index, rope] of plan.ropes.entries()) {
+    const { cosine, sine } = ropeTables(rope, plan.contextLength);
+    addon.setRope(handle, index, cosine, sine);
+  }
+  for (const [index, spec] of plan.weights.entries()) {
+    checkLoadSignal(signal);
+    await setWeight(addon, handle, index, spec, await unlessAborted(weights.read(spec), signal));
+    onProgress?.(index + 1, plan.weights.length);
+  }
+  checkLoadSignal(signal);
+}
+
+async function setWeight(
+  addon: Addon,
+  handle: NativeHandle,
+  index: number,
+  spec: WeightSpec,
+  data: WeightData,
+): Promise<void> {
+  checkWeightData(spec, data);
+  switch (data.kind) {
+    case 'bf16':
+      return addon.packBf16(handle, index, data.bits);
+    case 'q8':
+      return addon.packQ8(handle, index, data.quants, data.scales);
+    case 'vector':
+      return addon.setVector(handle, index, data.values);
+    default:
+      return assertNever(data);
+  }
+}
+
+/** Rejects as soon as the signal is aborted, even if the source never answers. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise;
+  let onAbort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(new StetError('STET_ERR_ABORTED', 'loading was aborted', { cause: signal.reason }));
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,105 @@
+import {
+  assertNever,
+  type OpCase,
+  type OpOutputs,
+  type OpRunner,
+  StetError,
+  type WeightData,
+  type WeightFormat,
+} from '@stet/backend';
+import { attentionScale, rmsNormConstants, ropeTables } from '@stet/backend/numerics';
+import { type Addon, type IsaName, type NativeMatrix, requireAddon, rethrowNative } from './addon.js';
+import { type CpuOptions, chooseIsa, formatNumber, isaNumber, scheduleNumber } from './options.js';
+
+export interface CpuOpRunnerOptions extends Pick<CpuOptions, 'isa'> {
+  /** Kernels to run; the default, and what golden vectors are for, is `canonical`. */
+  readonly schedule?: keyof typeof scheduleNumber;
+}
+
+/** Runs single kernels on plain arrays, on the caller's thread. Throws what `createCpuBackend` rejects with. */
+export function createCpuOpRunner(options: CpuOpRunnerOptions = {}): OpRunner & { readonly isa: IsaName } {
+  const addon = requireAddon();
+  const isa = chooseIsa(addon, options.isa ?? 'auto').name;
+  const schedule = scheduleNumber[options.schedule ?? 'canonical'];
+  let closed = false;
+  return {
+    isa,
+    async run(input: OpCase): Promise<OpOutputs> {
+      if (closed) throw new StetError('STET_ERR_BACKEND_CLOSED', 'the op runner is closed');
+      try {
+        return { output: runOp(addon, isaNumber[isa], schedule, input) };
+      } catch (error) {
+        return rethrowNative(error);
+      }
+    },
+    async close(): Promise<void> {
+      closed = true;
+    },
+  };
+}
+
+function runOp(addon: Addon, isa: number, schedule: number, input: OpCase): Float32Array {
+  switch (input.kind) {
+    case 'embed': {
+      const { rows, columns, table, tokens } = input;
+      const output = new Float32Array(tokens.length * columns);
+      addon.opEmbed(isa, ...matrix(rows, columns, table), tokens, output);
+      return output;
+    }
+    case 'linear': {
+      const { rows, columns, format, weight, bias } = input;
+      const output = new Float32Array((input.input.length / columns) * rows);
+      addon.opLinear(isa, schedule, ...matrix(rows, columns, weight, format), bias, input.input, output);
+      return output;
+    }
+    case 'rmsNorm': {
+      const { scaledEpsilon, rootWidth } = rmsNormConstants(input.width, input.epsilon);
+      const output = new Float32Array(input.input.length);
+      addon.opNorm(isa, schedule, Float32Array.of(scaledEpsilon, rootWidth), input.weight, input.input, output);
+      return output;
+    }
+    case 'rope': {
+      const { headCount, headSize, positions } = input;
+      const { cosine, sine } = ropeTables(input.rope, positions.reduce((most, p) => Math.max(most, p), 0) + 1);
+      const output = input.input.slice();
+      addon.opRope(isa, schedule, headCount, headSize, positions, cosine, sine, output);
+      return output;
+    }
+    case 'attention': {
+      const { headCount, kvHeadCount, headSize, blockSize, key, value, query, queryPositions } = input;
+      const sizes = Int32Array.of(headCount, kvHeadCount, headSize, blockSize);
+      const scale = Float32Array.of(attentionScale(headSize));
+      const output = new Float32Array(query.length);
+      addon.opAttention(isa, schedule, sizes, scale, key, value, query, queryPositions, output);
+      return output;
+    }
+    case 'swiglu': {
+      const output = new Float32Array(input.gate.length);
+      addon.opSwiglu(isa, schedule, input.gate, input.up, output);
+      return output;
+    }
+    case 'add': {
+      const output = new Float32Array(input.left.length);
+      addon.opAdd(isa, input.left, input.right, output);
+      return output;
+    }
+    default:
+      return assertNever(input);
+  }
+}
+
+function matrix(rows: number, columns: number, data: WeightData, format?: WeightFormat): NativeMatrix {
+  if (format && data.kind !== format) {
+    throw new StetError('STET_ERR_BAD_WEIGHTS', `the weight came as ${data.kind}, expected ${format}`);
+  }
+  switch (data.kind) {
+    case 'bf16':
+      return [formatNumber.bf16, rows, columns, data.bits, undefined];
+    case 'q8':
+      return [formatNumber.q8, rows, columns, data.quants, data.scales];
+    case 'vector':
+      throw new StetError('STET_ERR_BAD_WEIGHTS', 'a vector stands where a matrix is needed');
+    default:
+      return assertNever(data);
+  }
+}

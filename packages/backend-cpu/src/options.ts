@@ -1,0 +1,56 @@
+import { availableParallelism } from 'node:os';
+import { StetError } from '@stet/backend';
+import type { Addon, IsaName, NativeIsa } from './addon.js';
+
+export type IsaOption = 'auto' | IsaName;
+
+export interface CpuOptions {
+  /** Threads that run a step, the backend's own among them: 1 to 256; the default is the number of cores this process may use. */
+  readonly threads?: number;
+  /** Instruction set of the kernels: the default `auto` is the best that this CPU has. */
+  readonly isa?: IsaOption;
+  /** Whether the golden vectors are checked before the first load of an instruction set in this process; the default is true. */
+  readonly selfTest?: boolean;
+}
+
+/** Most threads of one backend. */
+export const MAX_THREADS = 256;
+
+/** Numbers as kernels.h has them. */
+export const isaNumber: Readonly<Record<IsaName, number>> = { scalar: 0, avx2: 1, avx512: 2 };
+export const scheduleNumber = { fast: 0, canonical: 1 } as const;
+export const formatNumber = { bf16: 0, q8: 1 } as const;
+
+const isaTitle: Readonly<Record<IsaName, string>> = { scalar: 'scalar', avx2: 'AVX2', avx512: 'AVX-512' };
+
+/** The instruction set that an option means here. Throws `STET_ERR_UNSUPPORTED` that names the missing CPU feature. */
+export function chooseIsa(addon: Addon, option: IsaOption): NativeIsa {
+  const { isas } = addon.features();
+  if (option === 'auto') return isas.findLast((isa) => isa.available)!;
+  const isa = isas.find((candidate) => candidate.name === option);
+  if (!isa) {
+    throw new StetError(
+      'STET_ERR_UNSUPPORTED',
+      `isa is ${JSON.stringify(option)}, expected auto, scalar, avx2 or avx512`,
+    );
+  }
+  if (!isa.available) {
+    throw new StetError('STET_ERR_UNSUPPORTED', `the instruction set ${option} is not available here: ${isa.reason}`);
+  }
+  return isa;
+}
+
+/** Throws `STET_ERR_UNSUPPORTED` for a number out of range. */
+export function chooseThreads(option: number | undefined): number {
+  if (option === undefined) return Math.min(availableParallelism(), MAX_THREADS);
+  if (!Number.isInteger(option) || option < 1 || option > MAX_THREADS) {
+    throw new StetError('STET_ERR_UNSUPPORTED', `threads is ${option}, expected an integer from 1 to ${MAX_THREADS}`);
+  }
+  return option;
+}
+
+/** `AVX-512 (bf16 dot, vnni), 2 threads` */
+export function describeDevice(isa: NativeIsa, threads: number): string {
+  const features = isa.features ? ` (${isa.features})` : '';
+  return `${isaTitle[isa.name]}${features}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+}
