@@ -1,5 +1,5 @@
 // Times the kernels of one instruction set on one thread: `bench [scalar|avx2|avx512]`.
-// Fast and canonical runs alternate, so that noise of the machine meets both; the median of the rounds is printed.
+// Fast and canonical runs alternate, so that noise of the machine meets both; the best of many short rounds is printed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -15,8 +15,8 @@ namespace {
 
 using namespace stet::cpu;
 
-constexpr int rounds = 9;
-constexpr double roundSeconds = 0.004;
+constexpr int rounds = 25;
+constexpr double roundSeconds = 0.001;
 
 struct Free {
   void operator()(void* p) const { std::free(p); }
@@ -56,22 +56,19 @@ template <class Run> double secondsOf(Run run) {
   return elapsed / calls;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+struct Times {
+  double fast;
+  double canonical;
+};
 
 // Seconds of fast and canonical, alternating.
-template <class Run> void compare(Run run, double& fast, double& canonical, double& ratio) {
-  std::vector<double> fasts, canonicals, ratios;
+template <class Run> Times compare(Run run) {
+  Times best{1e9, 1e9};
   for (int round = 0; round < rounds; round++) {
-    fasts.push_back(secondsOf([&] { run(Schedule::fast); }));
-    canonicals.push_back(secondsOf([&] { run(Schedule::canonical); }));
-    ratios.push_back(canonicals.back() / fasts.back());
+    best.fast = std::min(best.fast, secondsOf([&] { run(Schedule::fast); }));
+    best.canonical = std::min(best.canonical, secondsOf([&] { run(Schedule::canonical); }));
   }
-  fast = median(fasts);
-  canonical = median(canonicals);
-  ratio = median(ratios);
+  return best;
 }
 
 MatrixSource randomMatrix(Format format, int rows, int columns, std::vector<uint16_t>& bits, std::vector<int8_t>& quants,
@@ -113,14 +110,17 @@ void benchLinear(const Kernels& kernels, Format format, int columns, int rows) {
                              target.get() + static_cast<size_t>(r) * bytes);
       }
     }
-    double fast, canonical, ratio;
-    compare([&](Schedule schedule) {
+    const Times times = compare([&](Schedule schedule) {
       kernels.linear(matrix, schedule, prepared[static_cast<int>(schedule)].get(), rowCount, nullptr, 0, tiles, output.data(), rows);
-    }, fast, canonical, ratio);
+    });
     const double operations = 2e-9 * rowCount * static_cast<double>(rows) * columns;
     std::printf("| linear %s %dx%d | %d | %.1f | %.1f | %.2f |\n", format == Format::bf16 ? "bf16" : "q8", columns, rows, rowCount,
-                operations / fast, operations / canonical, ratio);
+                operations / times.fast, operations / times.canonical, times.canonical / times.fast);
   }
+}
+
+void printTimes(const char* name, int rowCount, const Times& times) {
+  std::printf("| %s | %d | %.3f us | %.3f us | %.2f |\n", name, rowCount, times.fast * 1e6, times.canonical * 1e6, times.canonical / times.fast);
 }
 
 void benchAttention(const Kernels& kernels, int positions, int rowCount, int headsPerKv, int headSize) {
@@ -142,10 +142,10 @@ void benchAttention(const Kernels& kernels, int positions, int rowCount, int hea
   const AttentionArgs args{query.data(), width, rowCount, headsPerKv, headSize, positions - rowCount, blockSize, blocks.data(), kv.get(),
                            static_cast<int64_t>(blockBytes), static_cast<float>(65536 * 1.4426950408889634 / std::sqrt(headSize)),
                            output.data(), width, scratch.get()};
-  double fast, canonical, ratio;
-  compare([&](Schedule schedule) { kernels.attention(schedule, args); }, fast, canonical, ratio);
-  std::printf("| attention %d positions, %d heads of %d | %d | %.2f us | %.2f us | %.2f |\n", positions, headsPerKv, headSize, rowCount,
-              fast * 1e6, canonical * 1e6, ratio);
+  const Times times = compare([&](Schedule schedule) { kernels.attention(schedule, args); });
+  char name[64];
+  std::snprintf(name, sizeof name, "attention %d positions, %d heads of %d", positions, headsPerKv, headSize);
+  printTimes(name, rowCount, times);
 }
 
 void benchRows(const Kernels& kernels) {
@@ -153,24 +153,21 @@ void benchRows(const Kernels& kernels) {
   Random random;
   const std::vector<float> left = random.vector(width), right = random.vector(width);
   std::vector<float> output(width);
-  const auto print = [](const char* name, double fast, double canonical, double ratio) {
-    std::printf("| %s, %d elements | 1 | %.3f us | %.3f us | %.2f |\n", name, width, fast * 1e6, canonical * 1e6, ratio);
-  };
-  double fast, canonical, ratio;
-  compare([&](Schedule s) { kernels.rmsNorm(s, left.data(), right.data(), width, 0.00704f, 26.5f, output.data()); }, fast, canonical, ratio);
-  print("rms_norm", fast, canonical, ratio);
-  compare([&](Schedule s) { kernels.swiglu(s, left.data(), right.data(), width, output.data()); }, fast, canonical, ratio);
-  print("swiglu", fast, canonical, ratio);
+  printTimes("rms_norm, 704 elements", 1, compare([&](Schedule schedule) {
+    kernels.rmsNorm(schedule, left.data(), right.data(), width, 0.00704f, 26.5f, output.data());
+  }));
+  printTimes("swiglu, 704 elements", 1, compare([&](Schedule schedule) {
+    kernels.swiglu(schedule, left.data(), right.data(), width, output.data());
+  }));
   std::vector<float> row = random.vector(640);
-  compare([&](Schedule s) { kernels.rope(s, row.data(), 10, 64, left.data(), right.data()); }, fast, canonical, ratio);
-  std::printf("| rope, 10 heads of 64 | 1 | %.3f us | %.3f us | %.2f |\n", fast * 1e6, canonical * 1e6, ratio);
+  printTimes("rope, 10 heads of 64", 1, compare([&](Schedule schedule) { kernels.rope(schedule, row.data(), 10, 64, left.data(), right.data()); }));
   const Bytes block = allocate(kernels.kvBlockBytes(64, 32));
-  compare([&](Schedule) { kernels.kvWrite(left.data(), right.data(), 64, 32, 5, block.get()); }, fast, canonical, ratio);
-  std::printf("| kv_write, head of 64 | 1 | %.3f us | %.3f us | %.2f |\n", fast * 1e6, canonical * 1e6, ratio);
+  printTimes("kv_write, head of 64", 1, compare([&](Schedule) { kernels.kvWrite(left.data(), right.data(), 64, 32, 5, block.get()); }));
   for (const Format format : {Format::bf16, Format::q8}) {
-    const Bytes prepared = allocate(std::max(kernels.inputBytes(format, Schedule::fast, width), kernels.inputBytes(format, Schedule::canonical, width)));
-    compare([&](Schedule s) { kernels.prepareInput(format, s, left.data(), width, prepared.get()); }, fast, canonical, ratio);
-    print(format == Format::bf16 ? "prepareInput bf16" : "prepareInput q8", fast, canonical, ratio);
+    const size_t bytes = std::max(kernels.inputBytes(format, Schedule::fast, width), kernels.inputBytes(format, Schedule::canonical, width));
+    const Bytes prepared = allocate(bytes);
+    printTimes(format == Format::bf16 ? "input of bf16, 704 elements" : "input of q8, 704 elements", 1,
+               compare([&](Schedule schedule) { kernels.prepareInput(format, schedule, left.data(), width, prepared.get()); }));
   }
 }
 
