@@ -1,0 +1,53 @@
+import type { DoneFrame, ErrorFrame, ServerFrame } from '@stet/server/protocol';
+
+/** What one stream said so far. */
+export class ObservedStream {
+  tokens: number[] = [];
+  text = '';
+  hash = '';
+  frames = 0;
+  rollbacks = 0;
+  end: DoneFrame | ErrorFrame | undefined;
+  #candidates: number[] = [];
+
+  /** Throws at the first frame that breaks a rule of the protocol. */
+  observe(frame: Exclude<ServerFrame, { type: 'pong' }>): void {
+    expectEqual(frame.seq, this.frames, 'seq');
+    if (this.end !== undefined) throw new Error(`a ${frame.type} frame came after the last frame`);
+    if (this.frames === 0 && frame.type !== 'accepted' && frame.type !== 'error')
+      throw new Error(`the first frame is ${frame.type}`);
+    this.frames++;
+    switch (frame.type) {
+      case 'accepted':
+        expectEqual(frame.seq, 0, 'seq of accepted');
+        return;
+      case 'commit':
+        expectEqual(frame.from, this.tokens.length, 'from of a commit');
+        this.tokens.push(...frame.tokens);
+        this.text += frame.text;
+        this.hash = frame.hash;
+        this.#candidates = this.#candidates.slice(frame.tokens.length);
+        return;
+      case 'provisional':
+        expectEqual(frame.from, this.tokens.length + this.#candidates.length, 'from of a provisional');
+        this.#candidates.push(...frame.tokens);
+        return;
+      case 'rollback':
+        if (frame.to < this.tokens.length) throw new Error('a rollback withdraws committed tokens');
+        this.#candidates = this.#candidates.slice(0, frame.to - this.tokens.length);
+        this.rollbacks++;
+        return;
+      case 'done':
+        expectEqual(frame.usage.completionTokens, this.tokens.length, 'tokens of a finished stream');
+        this.end = frame;
+        return;
+      case 'error':
+        this.end = frame;
+        return;
+    }
+  }
+}
+
+function expectEqual(actual: unknown, expected: unknown, what: string): void {
+  if (actual !== expected) throw new Error(`${what} is ${actual}, not ${expected}`);
+}
