@@ -216,9 +216,8 @@ describe('completions.create', () => {
     );
     expect(chunks.map((chunk) => chunk.choices[0]!.text).join('')).toBe('aé🙂b');
     for (const key of ['tokens', 'token_logprobs', 'top_logprobs', 'text_offset'] as const) {
-      expect(chunks.flatMap((chunk) => chunk.choices[0]!.logprobs?.[key] ?? [])).toEqual(
-        whole.choices[0]!.logprobs![key],
-      );
+      const pieces: unknown[] = chunks.flatMap((chunk): readonly unknown[] => chunk.choices[0]!.logprobs?.[key] ?? []);
+      expect(pieces).toEqual(whole.choices[0]!.logprobs![key]);
     }
     expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: 'stop' }], stet: { deterministic: true } });
     expect(chunks.every((chunk) => !('usage' in chunk))).toBe(true);
