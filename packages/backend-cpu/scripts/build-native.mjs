@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.url));
@@ -122,17 +122,6 @@ function findToolchain() {
 }
 
 function compileUnits(toolchain) {
-  const headers = createHash('sha256');
-  for (const folder of [nativeFolder, kernelFolder]) {
-    for (const name of readdirSync(folder).sort()) {
-      if (name.endsWith('.h'))
-        headers
-          .update(name)
-          .update('\0')
-          .update(readFileSync(join(folder, name)));
-    }
-  }
-  const headerHash = headers.digest('hex');
   const units = [];
   for (const folder of [nativeFolder, kernelFolder]) {
     for (const name of readdirSync(folder).sort()) {
@@ -141,15 +130,26 @@ function compileUnits(toolchain) {
       if (suffix && process.arch !== 'x64') continue;
       const flags = [...commonFlags, ...includeFlags(toolchain), ...(suffix ? suffixFlags[suffix] : [])];
       const source = join(folder, name);
-      const key = createHash('sha256')
-        .update(JSON.stringify([toolchain.command, toolchain.version, flags, headerHash]))
-        .update(readFileSync(source))
-        .digest('hex');
+      const hash = createHash('sha256').update(JSON.stringify([toolchain.command, toolchain.version, flags]));
+      for (const file of withHeaders(source)) hash.update(basename(file)).update('\0').update(readFileSync(file));
+      const key = hash.digest('hex');
       const object = join(objectFolder, `${basename(folder)}-${basename(name, '.cpp')}-${key.slice(0, 20)}.o`);
       units.push({ source, flags, key, object });
     }
   }
   return units;
+}
+
+/** A file and the headers of ours that it includes, directly or not. */
+function withHeaders(source) {
+  const files = [source];
+  for (const file of files) {
+    for (const [, name] of readFileSync(file, 'utf8').matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)) {
+      const header = [join(dirname(file), name), join(kernelFolder, name)].find((path) => existsSync(path));
+      if (header && !files.includes(header)) files.push(header);
+    }
+  }
+  return files;
 }
 
 function includeFlags(toolchain) {
