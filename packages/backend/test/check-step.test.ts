@@ -60,7 +60,8 @@ function decode(position: number, blocks: number[]): Batch {
 
 /** Decode rows at position 17, one for each block table. */
 function decodes(...tables: number[][]): Batch {
-  const starts = tables.reduce((all, table) => [...all, all.at(-1)! + table.length], [0]);
+  const starts = [0];
+  for (const table of tables) starts.push(starts.at(-1)! + table.length);
   return batch({
     tokens: tables.map(() => 1),
     positions: tables.map(() => 17),

@@ -57,6 +57,7 @@ async function readWeights(load: BackendLoad): Promise<WeightData[]> {
     weights.push(data);
     onProgress?.(weights.length, plan.weights.length);
   }
+  checkLoadSignal(signal);
   return weights;
 }
 

@@ -49,18 +49,18 @@ const grouped: ModelShape = {
   headFormat: 'bf16',
 };
 
-/** No size is a multiple of 16, a head of its own, one K/V head, q8 but for the feed-forward part. */
+/** Hardly a size is a multiple of 16, a head of its own, one K/V head, q8 but for the feed-forward part. */
 const odd: ModelShape = {
   name: 'odd',
   seed: 12,
   vocabSize: 131,
   contextLength: 147,
   layerCount: 2,
-  hiddenSize: 88,
+  hiddenSize: 40,
   headCount: 3,
   kvHeadCount: 1,
   headSize: 24,
-  feedForwardSize: 300,
+  feedForwardSize: 100,
   hasBiases: false,
   head: 'own',
   attentionFormat: 'q8',

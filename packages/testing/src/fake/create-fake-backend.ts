@@ -29,7 +29,7 @@ export function createFakeBackend(options: FakeBackendOptions = {}): FakeBackend
     const bytes = memoryBytes(memory);
     liveBytes += bytes;
     try {
-      const info = infoOf(load, memory, await readWeights(load), options);
+      const info = infoOf(load, memory, await readWeights(load, options), options);
       return new ToyBackend(memory, info, options, () => {
         if (options.fault !== 'leaks') liveBytes -= bytes;
       });
@@ -56,16 +56,17 @@ function checkSizes(load: BackendLoad): void {
 }
 
 /** Reads every weight as a real backend would, to check it; returns their bytes. */
-async function readWeights(load: BackendLoad): Promise<number> {
+async function readWeights(load: BackendLoad, options: FakeBackendOptions): Promise<number> {
+  const signal = options.fault === 'ignoresAbort' ? undefined : load.signal;
   let bytes = 0;
   for (const [index, spec] of load.plan.weights.entries()) {
-    checkLoadSignal(load.signal);
+    checkLoadSignal(signal);
     const data = await load.weights.read(spec);
     checkWeightData(spec, data);
     bytes += weightBytes(data);
     load.onProgress?.(index + 1, load.plan.weights.length);
   }
-  checkLoadSignal(load.signal);
+  checkLoadSignal(signal);
   return bytes;
 }
 

@@ -130,6 +130,7 @@ export class ToyBackend implements FakeBackend {
   }
 
   #compute(step: Step): StepResult {
+    if (this.#options.fault === 'blocksEventLoop') keepProcessor(300);
     const shape = { stepCount: this.stepCount, hasFast: step.fast !== undefined };
     const { vocabSize } = this.info;
     const fast = step.fast && runBatch(this.#memory, step.fast, 'fast', vocabSize, this.#options, shape);
@@ -146,6 +147,11 @@ export class ToyBackend implements FakeBackend {
     if (step.fast) writeBatch(this.#memory, step.fast, 'fast', this.#options);
     if (step.canonical) writeBatch(this.#memory, step.canonical, 'canonical', this.#options);
   }
+}
+
+function keepProcessor(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end) {}
 }
 
 /** Results die at the next call: overwriting them shows a caller that kept one. */

@@ -54,6 +54,10 @@ export type FakeFault =
   | 'highestTie'
   /** Fast logits are noise. */
   | 'fastIsNoise'
+  /** `forward` keeps the processor for a while. */
+  | 'blocksEventLoop'
+  /** A load goes on when it was aborted. */
+  | 'ignoresAbort'
   /** The last block of the pool is another name of block 1. */
   | 'aliasesLastBlock';
 
