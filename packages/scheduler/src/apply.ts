@@ -101,6 +101,7 @@ function rollBack(sequence: Sequence, to: number, context: ApplyContext): void {
 function settle(sequence: Sequence, from: number, logprobs: readonly TokenLogprob[], context: ApplyContext): void {
   const tokens = Array.from(sequence.settledTokens.subarray(sequence.promptCount + from));
   assert(tokens.length > 0, 'a pass committed nothing');
+  sequence.phase = 'decode';
   sequence.noteCommit(context.nowMs);
   context.events.push({ kind: 'commit', id: sequence.id, from, tokens, ...(logprobs.length > 0 && { logprobs }) });
   publish(sequence, context);

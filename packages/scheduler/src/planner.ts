@@ -23,7 +23,7 @@ export function planStep(
   draft.reset();
   residency.admit(nowMs, events);
   const { decoding, verifying } = chooseWork(residency, policy, nowMs, events);
-  const prefilling = residency.running.filter((sequence) => !sequence.paused && sequence.prefilling);
+  const prefilling = residency.running.filter((sequence) => !sequence.paused && sequence.phase === 'prefill');
   addVerification(draft, verifying, verifyBudget(limits, prefilling), stepNumber);
   addDecodes(draft, decoding, stepNumber);
   addPrefill(draft, prefilling, limits, stepNumber);
@@ -35,7 +35,7 @@ function chooseWork(residency: Residency, policy: VerifyPolicy, nowMs: number, e
   const decoding: Sequence[] = [];
   const verifying: Sequence[] = [];
   for (const sequence of residency.running) {
-    if (sequence.phase !== 'running' || sequence.paused || sequence.prefilling) continue;
+    if (sequence.phase !== 'decode' || sequence.paused) continue;
     if (!residency.reserve(sequence, sequence.tokenCount, events)) continue;
     (nextAction(sequence, policy, nowMs) === 'verify' ? verifying : decoding).push(sequence);
   }

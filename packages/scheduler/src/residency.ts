@@ -28,7 +28,7 @@ export class Residency {
       if (this.running.length >= this.maxRunning || !this.giveBlocks(sequence, events)) return;
       this.waiting.remove(sequence);
       this.running.add(sequence);
-      sequence.phase = 'running';
+      sequence.phase = 'prefill';
       sequence.noteStarted(nowMs);
     }
   }

@@ -110,7 +110,7 @@ export class Scheduler {
   /** Takes a running sequence's blocks as a shortage would; for tests and operators. */
   preempt(id: string): void {
     const sequence = this.sequences.get(id);
-    if (sequence?.phase === 'running') this.residency.preempt(sequence, this.events);
+    if (sequence && sequence.phase !== 'waiting') this.residency.preempt(sequence, this.events);
   }
 
   /** Legal at any time: no choice of a policy changes a bit. */

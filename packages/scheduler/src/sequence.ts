@@ -17,7 +17,8 @@ export class Sequence {
   /** Number of arrival; makes every order of sequences total. */
   readonly order: number;
   readonly arrivedMs: number;
-  phase: 'waiting' | 'running' | 'finished' = 'waiting';
+  /** `prefill` lasts from admission to the next commit, so every stay in memory commits something. */
+  phase: 'waiting' | 'prefill' | 'decode' | 'finished' = 'waiting';
   paused = false;
   /** Raised whenever blocks are lost: a result planned in an older epoch is not applied. */
   epoch = 0;
@@ -74,11 +75,6 @@ export class Sequence {
   /** All tokens, candidates included. */
   get tokenCount(): number {
     return this.count;
-  }
-
-  /** Some position before the last settled token lacks the K/V that its kind needs. */
-  get prefilling(): boolean {
-    return (this.kind === 'deterministic' ? this.canonicalCount : this.kvCount) < this.settledCount - 1;
   }
 
   get penaltyCounts(): ReadonlyMap<number, number> | undefined {
