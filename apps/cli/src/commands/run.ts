@@ -1,0 +1,109 @@
+import { isStetError } from '@stet/backend';
+import type { GenerateEvent, GenerateRequest, StetEngine } from '@stet/engine';
+import { onInterrupt } from '../interrupt.js';
+import { type EngineChoice, openEngine } from '../open-engine.js';
+import { TextOutput } from '../output.js';
+import { EXIT_INTERRUPTED } from '../report-error.js';
+
+export interface RunOptions extends EngineChoice {
+  readonly deterministic?: boolean;
+  readonly seed?: number;
+  readonly temperature: number;
+  readonly topK?: number;
+  readonly topP?: number;
+  readonly minP?: number;
+  readonly frequencyPenalty?: number;
+  readonly presencePenalty?: number;
+  readonly maxTokens?: number;
+  readonly stop?: readonly string[];
+  readonly ignoreEos?: boolean;
+  /** True where the option has no value. */
+  readonly logprobs?: number | true;
+  readonly stats?: boolean;
+}
+
+/** `stet run`: one prompt, its continuation on stdout. */
+export async function run(prompt: string, options: RunOptions): Promise<void> {
+  const startedMs = performance.now();
+  const interrupt = onInterrupt();
+  const reader = new AbortController();
+  const signal = AbortSignal.any([interrupt.signal, reader.signal]);
+  const output = new TextOutput(process.stdout, () => reader.abort());
+  try {
+    await using engine = await openEngine(options, { sequences: 1, signal });
+    const stream = engine.generate(requestOf(prompt, options), { signal });
+    await print(stream, output, options, { engine, startedMs });
+  } catch (error) {
+    if (!signal.aborted || !isStetError(error) || error.code !== 'STET_ERR_ABORTED') throw error;
+    if (interrupt.signal.aborted) process.exitCode = EXIT_INTERRUPTED;
+  } finally {
+    if (process.stdout.isTTY && output.isOpen) process.stdout.write('\n');
+    interrupt.dispose();
+  }
+}
+
+function requestOf(prompt: string, options: RunOptions): GenerateRequest {
+  const { deterministic, seed, temperature, topK, topP, minP, frequencyPenalty, presencePenalty } = options;
+  const { maxTokens, stop, ignoreEos, logprobs } = options;
+  const given = {
+    ...{ deterministic, seed, temperature, topK, topP, minP, frequencyPenalty, presencePenalty, maxTokens, stop },
+    ...{ ignoreEos, logprobs: logprobs === true ? 0 : logprobs },
+  };
+  const present = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { prompt, ...(Object.fromEntries(present) as Partial<GenerateRequest>) };
+}
+
+async function print(
+  stream: AsyncIterable<GenerateEvent>,
+  output: TextOutput,
+  options: RunOptions,
+  { engine, startedMs }: { readonly engine: StetEngine; readonly startedMs: number },
+): Promise<void> {
+  const readyMs = performance.now();
+  let firstMs: number | undefined;
+  let firstUptime = 0;
+  let seed = 0;
+  let hash = '';
+  for await (const event of stream) {
+    if (event.type === 'accepted') seed = event.seed;
+    else if (event.type === 'commit') {
+      if (firstMs === undefined) {
+        firstMs = performance.now();
+        firstUptime = process.uptime();
+      }
+      hash = event.hash;
+      await output.write(event.text);
+      for (const { token, text, logprob, top } of event.logprobs ?? []) {
+        const others = top.map((one) => `${JSON.stringify(one.text)} ${one.logprob.toFixed(4)}`).join('  ');
+        console.error(`${token}\t${JSON.stringify(text)}\t${logprob.toFixed(6)}${others && `\t${others}`}`);
+      }
+    } else if (event.type === 'done' && options.stats) {
+      const endMs = performance.now();
+      const { usage, stats } = event;
+      const seconds = (endMs - (firstMs ?? endMs)) / 1000;
+      const rate = usage.completionTokens > 1 && seconds > 0 ? (usage.completionTokens - 1) / seconds : 0;
+      printStats([
+        ['model', `${engine.info.model} on ${engine.info.backend} (${engine.info.device})`],
+        ['tokens', `${usage.promptTokens} prompt, ${usage.completionTokens} output, ended by ${event.finishReason}`],
+        [
+          'start',
+          `${(readyMs - startedMs).toFixed(0)} ms to load, first token ${firstUptime.toFixed(2)} s after the process began`,
+        ],
+        ['speed', `${rate.toFixed(1)} tokens/s after the first`],
+        [
+          'verify',
+          `${stats.windows} windows, ${stats.rollbacks} rollbacks, ${stats.recomputedTokens} tokens recomputed`,
+        ],
+        ['seed', `${seed}`],
+        ['hash', hash],
+        ['fingerprint', engine.info.fingerprint],
+        ['guarantee', event.receipt?.level ?? 'seeded'],
+      ]);
+    }
+  }
+}
+
+function printStats(rows: readonly (readonly [string, string])[]): void {
+  process.stderr.write(process.stderr.isTTY ? '\n' : '');
+  for (const [name, value] of rows) console.error(`${name.padEnd(12)} ${value}`);
+}

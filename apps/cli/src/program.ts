@@ -1,0 +1,92 @@
+import { Command, Option } from 'commander';
+import { integerOption, numberOption } from './option-values.js';
+
+/** The command line. Each command's code is loaded when it runs, so that none waits for the others. */
+export function buildProgram(): Command {
+  const program = new Command('stet')
+    .description(
+      'Serves language models with selective determinism: same tokens, bit for bit, whatever shares the batch.',
+    )
+    .version('0.0.0')
+    .showHelpAfterError('hint: `stet --help` and `stet COMMAND --help` list what there is.')
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'error USAGE: ')) })
+    .exitOverride();
+  for (const command of [runCommand(), serveCommand(), doctorCommand(), demoCommand()])
+    program.addCommand(command.copyInheritedSettings(program));
+  return program;
+}
+
+function runCommand(): Command {
+  return withSampling(withEngine(new Command('run')))
+    .description('continue a prompt and stream it to the terminal: text on stdout, figures on stderr')
+    .argument('<prompt>', 'what the model continues')
+    .option('--deterministic', 'same tokens and log-probabilities, bit for bit, whatever else runs')
+    .option('--max-tokens <n>', 'most output tokens', integerOption(1))
+    .option('--stop <text>', 'end before this text; may be given up to 8 times', (text: string, all: string[] = []) => [
+      ...all,
+      text,
+    ])
+    .option('--ignore-eos', "do not end at the model's end-of-text token")
+    .option(
+      '--logprobs [n]',
+      'print the log-probability of each token and of the n likeliest (default: 0)',
+      integerOption(0, 20),
+    )
+    .option('--stats', 'print counters, speed, seed and hash')
+    .action(async (prompt: string, options) => (await import('./commands/run.js')).run(prompt, options));
+}
+
+function serveCommand(): Command {
+  return withEngine(new Command('serve'))
+    .description('serve the model over WebSocket (docs/PROTOCOL.md) until stopped')
+    .option('--host <address>', 'a loopback address', '127.0.0.1')
+    .option('--port <n>', '0 takes any free one', integerOption(0, 65535), 8642)
+    .option('--kv-memory <mib>', 'memory for K/V blocks, in MiB', integerOption(1))
+    .option('--max-running <n>', 'requests that run at once', integerOption(1))
+    .option('--max-waiting <n>', 'requests that may wait', integerOption(1))
+    .option('--allow-origin <origin...>', 'origins whose pages may connect')
+    .option('--verbose', 'log connections to stderr')
+    .action(async (options) => (await import('./commands/serve.js')).serve(options));
+}
+
+function doctorCommand(): Command {
+  return withModel(new Command('doctor'))
+    .description('say what this machine can run, test it, and say why something is unavailable')
+    .option('--json', 'print one JSON object')
+    .action(async (options) => (await import('./commands/doctor.js')).doctor(options));
+}
+
+function demoCommand(): Command {
+  return withEngine(new Command('demo'))
+    .description('show by measurement what determinism changes and what it costs')
+    .option('--json', 'end with one line of JSON on stdout; the rest goes to stderr')
+    .option('--quick', 'fewer, shorter runs')
+    .option('--crowd-seed <n>', 'repeat the crowds of an earlier demo', integerOption(0))
+    .action(async (options) => (await import('./commands/demo.js')).demo(options));
+}
+
+function withModel(command: Command): Command {
+  return command
+    .option('--model <path>', 'a model folder in Hugging Face layout, or tales, the embedded model', 'tales')
+    .addOption(new Option('--format <format>', 'how matrices are stored').choices(['bf16', 'q8']).default('bf16'));
+}
+
+function withEngine(command: Command): Command {
+  return withModel(command)
+    .addOption(new Option('--backend <name>', 'what runs the model').choices(['cpu', 'reference']).default('cpu'))
+    .option('--threads <n>', 'threads of the CPU backend', integerOption(1, 256))
+    .addOption(
+      new Option('--isa <name>', 'instruction set of the CPU backend').choices(['auto', 'scalar', 'avx2', 'avx512']),
+    );
+}
+
+function withSampling(command: Command): Command {
+  return command
+    .option('--seed <n>', 'all randomness; drawn and printed with --stats when absent', integerOption(0))
+    .option('--temperature <x>', '0 is greedy', numberOption, 0)
+    .option('--top-k <n>', 'keep the n likeliest tokens', integerOption(0))
+    .option('--top-p <x>', 'keep the likeliest tokens up to this probability', numberOption)
+    .option('--min-p <x>', "keep tokens of at least this part of the likeliest one's probability", numberOption)
+    .option('--frequency-penalty <x>', 'against what was said often', numberOption)
+    .option('--presence-penalty <x>', 'against what was said', numberOption);
+}
