@@ -34,7 +34,7 @@ const mutations: readonly Mutation[] = [
   { file: 'ops/q15.ts', from: 'const LARGEST = 16256', to: 'const LARGEST = 16257' },
   { file: 'ops/linear-bf16.ts', from: 'start += BF16_SEGMENT', to: 'start += 2 * BF16_SEGMENT' },
   { file: 'ops/linear-bf16.ts', from: 'segment0 = 0', to: 'segment0 = sums[0]' },
-  { file: 'ops/linear-q8.ts', from: 'start + Q8_SEGMENT_BLOCKS', to: 'start + Q8_SEGMENT_BLOCKS - 1' },
+  { file: 'ops/linear-q8.ts', from: 'start + segmentBlocks', to: 'start + segmentBlocks - 1' },
   { file: 'ops/linear-q8.ts', from: 'segment + highDot * scale', to: 'segment + lowDot * scale * 2 ** -7' },
   { file: 'ops/rms-norm.ts', from: 'r16(fround(rsqrt', to: 'fround(fround(rsqrt' },
   {

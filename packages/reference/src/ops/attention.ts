@@ -95,15 +95,18 @@ function scoreChunk(
 
 /** q·k: blocks ascending, the product of the high planes before the mixed ones; low·low is left out by definition. */
 function dot(query: Q15, key: Q15, keyOffset: number, padded: number): number {
+  const { high: queryHigh, low: queryLow } = query;
+  const { high: keyHigh, low: keyLow } = key;
   let score = 0;
   for (let block = 0; block < padded; block += BLOCK) {
+    const end = block + BLOCK;
     let high = 0;
     let mixed = 0;
-    for (let i = block; i < block + BLOCK; i++) {
-      const qHigh = query.high[i];
-      const kHigh = key.high[keyOffset + i];
-      high = (high + Math.imul(qHigh, kHigh)) | 0;
-      mixed = (mixed + Math.imul(qHigh, key.low[keyOffset + i]) + Math.imul(query.low[i], kHigh)) | 0;
+    for (let i = block; i < end; i++) {
+      const q = queryHigh[i];
+      const k = keyHigh[keyOffset + i];
+      high = (high + Math.imul(q, k)) | 0;
+      mixed = (mixed + Math.imul(q, keyLow[keyOffset + i]) + Math.imul(queryLow[i], k)) | 0;
     }
     const exponent = query.exponents[block / BLOCK] + key.exponents[(keyOffset + block) / BLOCK];
     score = fround(score + high * pow2(exponent));
@@ -133,6 +136,7 @@ function sumChunk(
   highSums.fill(0);
   mixedSums.fill(0);
   for (let block = 0; block < scratch.padded; block += BLOCK) {
+    const end = block + BLOCK;
     let max = Number.NEGATIVE_INFINITY;
     for (let j = 0; j < count; j++) {
       const value = kvOffset(layer, slots[start + j], kvHead) + block;
@@ -144,10 +148,9 @@ function sumChunk(
       const power = rshift(powers[j], max - integers[j] - exponents[value / BLOCK]);
       const powerHigh = power >> 7;
       const powerLow = power & 127;
-      for (let i = 0; i < BLOCK; i++) {
-        const vHigh = high[value + i];
-        highSums[block + i] += Math.imul(powerHigh, vHigh);
-        mixedSums[block + i] += Math.imul(powerHigh, low[value + i]) + Math.imul(powerLow, vHigh);
+      for (let i = block, v = value; i < end; i++, v++) {
+        highSums[i] += Math.imul(powerHigh, high[v]);
+        mixedSums[i] += Math.imul(powerHigh, low[v]) + Math.imul(powerLow, high[v]);
       }
     }
   }

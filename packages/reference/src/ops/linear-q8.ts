@@ -1,6 +1,6 @@
 import { BLOCK, pow2, Q8_SEGMENT_BLOCKS } from '@stet/backend/numerics';
 import type { LinearCall, OutputRange } from './linear.js';
-import { allocateQ15, type Q15, quantizeQ15 } from './q15.js';
+import { allocateQ15, quantizeQ15 } from './q15.js';
 
 const { fround } = Math;
 
@@ -15,40 +15,56 @@ export function linearQ8(call: LinearCall, quants: Int8Array, scales: Float32Arr
   const stride = blockCount * BLOCK;
   const activations = allocateQ15(rowCount * stride);
   for (let row = 0; row < rowCount; row++) quantizeQ15(call.input, row * columns, columns, activations, row * stride);
+  const operands: Operands = {
+    quants,
+    scales,
+    high: activations.high,
+    low: activations.low,
+    powers: Float32Array.from(activations.exponents, pow2),
+    blockCount,
+  };
 
   return (from, to) => {
     for (let n = from; n < to; n++) {
       for (let row = 0; row < rowCount; row++) {
-        const sum = segmentedDot(quants, scales, n * blockCount, activations, row * blockCount, blockCount);
+        const sum = segmentedDot(operands, n * blockCount, row * blockCount);
         output[row * rows + n] = bias ? fround(sum + bias[n]) : sum;
       }
     }
   };
 }
 
-function segmentedDot(
-  quants: Int8Array,
-  scales: Float32Array,
-  weightBlock: number,
-  activations: Q15,
-  activationBlock: number,
-  blockCount: number,
-): number {
-  const { high, low, exponents } = activations;
+interface Operands {
+  /** (rows × blockCount·32) and (rows × blockCount) */
+  readonly quants: Int8Array;
+  readonly scales: Float32Array;
+  /** (rowCount × blockCount·32), and 2^exponent, (rowCount × blockCount) */
+  readonly high: Int8Array;
+  readonly low: Int8Array;
+  readonly powers: Float32Array;
+  readonly blockCount: number;
+}
+
+/** One output of one row, whose blocks start at `weightBlock` and `activationBlock`. */
+function segmentedDot(operands: Operands, weightBlock: number, activationBlock: number): number {
+  const { quants, scales, high, low, powers, blockCount } = operands;
+  const segmentBlocks = Q8_SEGMENT_BLOCKS;
+  const block = BLOCK;
   let sum = 0;
-  for (let start = 0; start < blockCount; start += Q8_SEGMENT_BLOCKS) {
-    const end = Math.min(start + Q8_SEGMENT_BLOCKS, blockCount);
+  for (let start = 0; start < blockCount; start += segmentBlocks) {
+    const end = Math.min(start + segmentBlocks, blockCount);
     let segment = 0;
-    for (let block = start; block < end; block++) {
-      const w = (weightBlock + block) * BLOCK;
-      const x = (activationBlock + block) * BLOCK;
+    for (let b = start; b < end; b++) {
+      const w = (weightBlock + b) * block;
+      const x = (activationBlock + b) * block;
       let highDot = 0;
       let lowDot = 0;
-      for (let i = 0; i < BLOCK; i++) {
-        highDot = (highDot + Math.imul(quants[w + i], high[x + i])) | 0;
-        lowDot = (lowDot + Math.imul(quants[w + i], low[x + i])) | 0;
+      for (let i = 0; i < block; i++) {
+        const weight = quants[w + i];
+        highDot = (highDot + Math.imul(weight, high[x + i])) | 0;
+        lowDot = (lowDot + Math.imul(weight, low[x + i])) | 0;
       }
-      const scale = scales[weightBlock + block] * pow2(exponents[activationBlock + block]);
+      const scale = scales[weightBlock + b] * powers[activationBlock + b];
       segment = fround(segment + highDot * scale);
       segment = fround(segment + lowDot * (scale * 2 ** -7));
     }

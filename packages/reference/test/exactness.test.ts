@@ -1,0 +1,138 @@
+import { fromBits, pow2, r12 } from '@stet/backend/numerics';
+import { allocateQ15, quantizeQ15, r16, runOp, splitHigh, splitLow } from '@stet/reference';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+const finite = fc
+  .integer({ min: 0, max: 0xffffffff })
+  .filter((bits) => (bits & 0x7f800000) !== 0x7f800000)
+  .map(fromBits);
+const bf16 = fc.integer({ min: 0x2b80, max: 0x4480 }).map((bits) => fromBits(bits << 16));
+const runs = { numRuns: 3000 };
+
+/** An f64 product of two f32 values is exact, so it is exact in f32 if rounding does not change it, and normal. */
+function isExact(product: number): boolean {
+  return Math.fround(product) === product && (product === 0 || Math.abs(product) >= 2 ** -126);
+}
+
+describe('products that are added', () => {
+  it('are exact for bf16 weights and activations of 16 bits', () => {
+    fc.assert(
+      fc.property(bf16, finite, (weight, x) => isExact(weight * r16(x))),
+      runs,
+    );
+  });
+
+  it('are exact for the dots of a q8 block and both of its scales', () => {
+    const dot = fc.integer({ min: -516128, max: 516128 });
+    const scale = fc.tuple(fc.integer({ min: 16, max: 31 }), fc.integer({ min: -44, max: 6 }));
+    const exponent = fc.integer({ min: -40, max: 20 });
+    fc.assert(
+      fc.property(
+        dot,
+        scale,
+        exponent,
+        (d, [m, k], e) => isExact(d * (m * pow2(k)) * pow2(e)) && isExact(d * (m * pow2(k)) * pow2(e - 7)),
+      ),
+      runs,
+    );
+  });
+
+  it('are exact for squares of r12 and for both halves of a rotation', () => {
+    const table = fc
+      .integer({ min: -(2 ** 41), max: 2 ** 41 })
+      .map((n) => Math.round(r12(n / 2 ** 40) * 2 ** 40) / 2 ** 40);
+    fc.assert(
+      fc.property(
+        finite,
+        table,
+        (x, c) => isExact(r12(x) ** 2) && isExact(splitHigh(x) * c) && isExact(splitLow(x) * c),
+      ),
+      runs,
+    );
+  });
+
+  it('stay within i32 and 24 bits in attention at the extremes', () => {
+    const chunk = 64;
+    const power = 16383;
+    expect(chunk * power * 127).toBeLessThan(2 ** 27);
+    expect(128 * chunk * (power >> 7) * 127 + chunk * ((power >> 7) * 64 + 127 * 127)).toBeLessThan(2 ** 27);
+    expect(chunk * power).toBeLessThan(2 ** 20);
+    expect(32 * (127 * 64 + 64 * 127)).toBeLessThan(2 ** 19);
+  });
+});
+
+describe('Q15', () => {
+  it('keeps the planes in range, and each value within half a step of its block', () => {
+    fc.assert(
+      fc.property(fc.array(finite, { minLength: 1, maxLength: 70 }), (values) => {
+        const input = Float32Array.from(values);
+        const quantized = allocateQ15(Math.ceil(input.length / 32) * 32);
+        quantizeQ15(input, 0, input.length, quantized, 0);
+        for (let i = 0; i < quantized.high.length; i++) {
+          const { high, low } = quantized;
+          expect(high[i] >= -127 && high[i] <= 127 && low[i] >= -64 && low[i] <= 63).toBe(true);
+          const exponent = quantized.exponents[Math.floor(i / 32)];
+          const step = pow2(exponent - 7);
+          const clamped = Math.max(-16256 * step, Math.min(16256 * step, i < input.length ? input[i] : 0));
+          expect(Math.abs((128 * high[i] + low[i]) * step - clamped)).toBeLessThanOrEqual(step / 2);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('changes exponent one ulp above 127 · 2^e, and at no other place', () => {
+    for (const [value, exponent] of [
+      [127, 0],
+      [fromBits(0x42fe0001), 1],
+      [63.5, -1],
+      [2 ** 40, 20],
+      [0, -40],
+      [2 ** -60, -40],
+    ] as const) {
+      const quantized = allocateQ15(32);
+      quantizeQ15(Float32Array.of(value), 0, 1, quantized, 0);
+      expect(quantized.exponents[0]).toBe(exponent);
+    }
+  });
+
+  it('gives a zero for subnormals and -0, whether or not a device flushes them', () => {
+    const quantized = allocateQ15(32);
+    quantizeQ15(Float32Array.of(-0, 1e-40, -1e-44, 2 ** -49), 0, 4, quantized, 0);
+    expect([...quantized.high, ...quantized.low].every((quant) => quant === 0)).toBe(true);
+  });
+});
+
+describe('rows of a linear', () => {
+  const width = 70;
+  const row = fc.array(fc.double({ min: -8, max: 8, noNaN: true }), { minLength: width, maxLength: width });
+
+  it('do not depend on the other rows, in either format', () => {
+    const weights = Float32Array.from({ length: 9 * width }, (_, i) => Math.fround(Math.sin(i) / 4));
+    fc.assert(
+      fc.property(fc.array(row, { minLength: 1, maxLength: 7 }), fc.constantFrom('bf16', 'q8'), (rows, format) => {
+        const all = linearRows(rows.flat(), weights, format);
+        rows.forEach((values, i) => {
+          expect(all.slice(i * 9, i * 9 + 9)).toEqual(linearRows(values, weights, format));
+        });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  function linearRows(values: number[], weights: Float32Array, format: 'bf16' | 'q8'): Float32Array {
+    const data =
+      format === 'bf16'
+        ? { kind: format, bits: Uint16Array.from(weights, (w) => new Uint32Array(Float32Array.of(w).buffer)[0] >>> 16) }
+        : { kind: format, ...q8Of(weights) };
+    return runOp({ kind: 'linear', format, rows: 9, columns: width, weight: data, input: Float32Array.from(values) });
+  }
+
+  function q8Of(weights: Float32Array): { quants: Int8Array; scales: Float32Array } {
+    const quants = new Int8Array(9 * 96);
+    for (let n = 0; n < 9; n++)
+      for (let k = 0; k < width; k++) quants[n * 96 + k] = Math.round(weights[n * width + k] * 256);
+    return { quants, scales: new Float32Array(9 * 3).fill(2 ** -8) };
+  }
+});
