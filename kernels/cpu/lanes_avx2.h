@@ -14,6 +14,8 @@ struct Avx2Lanes {
   using F = __m256;
   using I = __m256i;
   using M = __m256i;  // all bits of a lane, or none
+  static constexpr int halfWidth = 16;
+  using H = __m256i;
 
   static F zero() { return _mm256_setzero_ps(); }
   static F splat(float x) { return _mm256_set1_ps(x); }
@@ -81,6 +83,42 @@ struct Avx2Lanes {
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
   }
 
+  static H splatH(int32_t x) { return _mm256_set1_epi16(static_cast<int16_t>(x)); }
+  static H highHalves(const int32_t* p) {
+    return inOrder(_mm256_packs_epi32(_mm256_srai_epi32(loadI(p), 16), _mm256_srai_epi32(loadI(p + 8), 16)));
+  }
+  static H lowHalves(const int32_t* p) {
+    const __m256i low = _mm256_set1_epi32(0xffff);
+    return inOrder(_mm256_packus_epi32(_mm256_and_si256(loadI(p), low), _mm256_and_si256(loadI(p + 8), low)));
+  }
+  static H firstH(H a, int count, H other) {
+    const __m256i index = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm256_blendv_epi8(other, a, _mm256_cmpgt_epi16(splatH(count < 0 ? 0 : count), index));
+  }
+  static H addH(H a, H b) { return _mm256_add_epi16(a, b); }
+  static H addSaturateH(H a, H b) { return _mm256_adds_epi16(a, b); }
+  static H subH(H a, H b) { return _mm256_sub_epi16(a, b); }
+  static H maxH(H a, H b) { return _mm256_max_epi16(a, b); }
+  static H andH(H a, H b) { return _mm256_and_si256(a, b); }
+  template <int n> static H shrH(H a) { return _mm256_srli_epi16(a, n); }
+  static H mulHighH(H a, H b) { return _mm256_mulhi_epu16(a, b); }
+  // There are no variable shifts of 16 bits: even and odd lanes go through 32.
+  static H roundingShiftH(H e, H s) {
+    const __m256i low = _mm256_set1_epi32(0xffff);
+    const __m256i even = roundingShift32(_mm256_and_si256(e, low), _mm256_and_si256(s, low));
+    const __m256i odd = roundingShift32(_mm256_srli_epi32(e, 16), _mm256_srli_epi32(s, 16));
+    return _mm256_or_si256(even, _mm256_slli_epi32(odd, 16));
+  }
+  static int32_t maxAllH(H a) { return maxOfEight(_mm_max_epi16(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1))); }
+  static I pairSumsH(H a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }
+  static H loadBytesH(const int8_t* p, const int8_t*) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static void storeBytesH(void* p, H a) {
+    const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(a, a), 0x08);
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(bytes));
+  }
+
   static I loadBytes(const int8_t* p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))); }
   static void storeBytes(void* p, I a) {
     const __m256i low = _mm256_shuffle_epi8(a, _mm256_set1_epi32(0x0c080400));
@@ -104,6 +142,16 @@ struct Avx2Lanes {
   }
 
  private:
+  static __m256i inOrder(__m256i packed) { return _mm256_permute4x64_epi64(packed, 0xd8); }
+  static __m256i roundingShift32(__m256i e, __m256i s) {
+    const __m256i half = _mm256_srli_epi32(_mm256_sllv_epi32(_mm256_set1_epi32(1), s), 1);
+    return _mm256_srlv_epi32(_mm256_add_epi32(e, half), s);
+  }
+  // The instruction finds the least of eight u16, so order is turned round.
+  static int32_t maxOfEight(__m128i a) {
+    const __m128i turned = _mm_xor_si128(a, _mm_set1_epi16(0x7fff));
+    return static_cast<int16_t>(_mm_extract_epi16(_mm_minpos_epu16(turned), 0) ^ 0x7fff);
+  }
   static __m256i firstLanes(int count) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), laneIndex()); }
 };
 

@@ -13,6 +13,8 @@ struct Avx512Lanes {
   using F = __m512;
   using I = __m512i;
   using M = __mmask16;
+  static constexpr int halfWidth = 32;
+  using H = __m512i;
 
   static F zero() { return _mm512_setzero_ps(); }
   static F splat(float x) { return _mm512_set1_ps(x); }
@@ -68,11 +70,50 @@ struct Avx512Lanes {
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
   }
 
+  static H splatH(int32_t x) { return _mm512_set1_epi16(static_cast<int16_t>(x)); }
+  static H highHalves(const int32_t* p) { return _mm512_permutex2var_epi16(loadI(p), halfIndex(1), loadI(p + 16)); }
+  static H lowHalves(const int32_t* p) { return _mm512_permutex2var_epi16(loadI(p), halfIndex(0), loadI(p + 16)); }
+  static H firstH(H a, int count, H other) {
+    const __mmask32 first = count <= 0 ? 0 : count >= 32 ? 0xffffffffu : (1u << count) - 1;
+    return _mm512_mask_blend_epi16(first, other, a);
+  }
+  static H addH(H a, H b) { return _mm512_add_epi16(a, b); }
+  static H addSaturateH(H a, H b) { return _mm512_adds_epi16(a, b); }
+  static H subH(H a, H b) { return _mm512_sub_epi16(a, b); }
+  static H maxH(H a, H b) { return _mm512_max_epi16(a, b); }
+  static H andH(H a, H b) { return _mm512_and_si512(a, b); }
+  template <int n> static H shrH(H a) { return _mm512_srli_epi16(a, n); }
+  static H mulHighH(H a, H b) { return _mm512_mulhi_epu16(a, b); }
+  static H roundingShiftH(H e, H s) {
+    const __m512i half = _mm512_srli_epi16(_mm512_sllv_epi16(splatH(1), s), 1);
+    return _mm512_srlv_epi16(_mm512_add_epi16(e, half), s);
+  }
+  // The instruction finds the least of eight u16, so order is turned round.
+  static int32_t maxAllH(H a) {
+    const __m256i y = _mm256_max_epi16(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
+    const __m128i x = _mm_max_epi16(_mm256_castsi256_si128(y), _mm256_extracti128_si256(y, 1));
+    const __m128i turned = _mm_xor_si128(x, _mm_set1_epi16(0x7fff));
+    return static_cast<int16_t>(_mm_extract_epi16(_mm_minpos_epu16(turned), 0) ^ 0x7fff);
+  }
+  static I pairSumsH(H a) { return _mm512_madd_epi16(a, splatH(1)); }
+  static H loadBytesH(const int8_t* p, const int8_t* next) {
+    const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(next));
+    return _mm512_cvtepi8_epi16(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+  }
+  static void storeBytesH(void* p, H a) { _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtepi16_epi8(a)); }
+
   static I loadBytes(const int8_t* p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
   static void storeBytes(void* p, I a) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a)); }
   static void storeEveryFourth(void* p, I a) { _mm512_mask_storeu_epi8(p, 0x1111111111111111u, a); }
 
  private:
+  // Of the 32 i32 of two vectors, which half of each.
+  static __m512i halfIndex(int high) {
+    const __m512i pairs = _mm512_setr_epi32(0x00020000, 0x00060004, 0x000a0008, 0x000e000c, 0x00120010, 0x00160014, 0x001a0018, 0x001e001c,
+                                            0x00220020, 0x00260024, 0x002a0028, 0x002e002c, 0x00320030, 0x00360034, 0x003a0038, 0x003e003c);
+    return _mm512_add_epi16(pairs, splatH(high));
+  }
   static __mmask16 firstLanes(int count) { return count >= 16 ? 0xffff : static_cast<__mmask16>((1u << count) - 1); }
 };
 

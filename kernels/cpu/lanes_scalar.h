@@ -14,6 +14,9 @@ struct ScalarLanes {
   using F = float;
   using I = int32_t;
   using M = bool;
+  // Lanes of 16 bits, for the weights of attention; here one, in an int.
+  static constexpr int halfWidth = 1;
+  using H = int32_t;
 
   static uint32_t u(I a) { return static_cast<uint32_t>(a); }
   static I s(uint32_t a) { return static_cast<I>(a); }
@@ -83,6 +86,28 @@ struct ScalarLanes {
   static int32_t minAll(I a) { return a; }
   static int32_t sumAll(I a) { return a; }
   static float sumPairs(F a) { return a; }
+
+  static H splatH(int32_t x) { return x; }
+  // High and low halves of `halfWidth` i32.
+  static H highHalves(const int32_t* p) { return *p >> 16; }
+  static H lowHalves(const int32_t* p) { return *p & 0xffff; }
+  static H firstH(H a, int count, H other) { return count > 0 ? a : other; }
+  static H addH(H a, H b) { return a + b; }
+  // Saturates at the ends of i16.
+  static H addSaturateH(H a, H b) { return a + b < -32768 ? -32768 : a + b > 32767 ? 32767 : a + b; }
+  static H subH(H a, H b) { return a - b; }
+  static H maxH(H a, H b) { return a > b ? a : b; }
+  static H andH(H a, H b) { return a & b; }
+  template <int n> static H shrH(H a) { return a >> n; }
+  static H mulHighH(H a, H b) { return mulHigh16(a, b); }
+  // (e + half of 2^s) >> s for 0 <= e < 2^15 and s as u16; 0 from s = 16 on.
+  static H roundingShiftH(H e, H s) { return s >= 16 ? 0 : (e + ((1 << s) >> 1)) >> s; }
+  static int32_t maxAllH(H a) { return a; }
+  // i32 lanes whose total is that of the halves, which are not negative.
+  static I pairSumsH(H a) { return a; }
+  // int8 of the positions of one group of 16, and of the next, where there are that many halves.
+  static H loadBytesH(const int8_t* p, const int8_t*) { return *p; }
+  static void storeBytesH(void* p, H a) { storeBytes(p, a); }
 
   // `width` bytes, sign-extended; and back, the low byte of each lane.
   static I loadBytes(const int8_t* p) { return *p; }

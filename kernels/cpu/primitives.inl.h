@@ -61,10 +61,12 @@ template <class S> typename S::I exp2q(typename S::I f) {
   return S::addI(S::splatI(32768), S::template shr<1>(S::addI(S::mulHigh16(f, a1), S::splatI(1))));
 }
 
-// (e + half of 2^s) >> s for 0 <= e < 2^15 and s >= 0; 0 from s = 16 on, where shifts by 32 and more give 0.
-template <class S> typename S::I roundingShift(typename S::I e, typename S::I s) {
-  const auto half = S::template shr<1>(S::shlBy(S::splatI(1), s));
-  return S::shrBy(S::addI(e, half), s);
+// The same in lanes of 16 bits, which hold every intermediate.
+template <class S> typename S::H exp2qHalves(typename S::H f) {
+  const auto a3 = S::addH(S::splatH(27394), S::template shrH<3>(S::mulHighH(f, S::splatH(56308))));
+  const auto a2 = S::addH(S::splatH(31625), S::template shrH<2>(S::mulHighH(f, a3)));
+  const auto a1 = S::addH(S::splatH(45420), S::template shrH<1>(S::mulHighH(f, a2)));
+  return S::addH(S::splatH(32768), S::template shrH<1>(S::addH(S::mulHighH(f, a1), S::splatH(1))));
 }
 
 // x*2^-d for d >= 0: 0 from d = 64 on and below 2^-90. `factor` is scaleFactor(d).

@@ -1,0 +1,158 @@
+// What attention keeps for one query and one chunk of 64 positions, and the step between scores and values: integer
+// weights of the chunk's positions. Both ways to multiply (attention.inl.h, attention_tiles.inl.h) share it.
+#pragma once
+#include "kernels.h"
+#include "kv_layout.inl.h"
+#include "q15.inl.h"
+
+namespace stet::cpu {
+namespace {
+
+constexpr int maxHeadBlocks = maxPaddedHead / blockElements;
+constexpr int groupsPerChunk = chunkPositions / groupPositions;
+// Exponent of a position that is not attended to: so far below all others, -16424 and up, that its weight is 0.
+constexpr int32_t masked = -32768;
+
+// One query and its running result.
+struct Query {
+  float* output;
+  int positions;                       // attends to 0..positions-1
+  float sum;                           // l
+  int32_t exponent;                    // M
+  int32_t chunkExponent;               // M_c
+  float oldFactor, newFactor;          // of what came before and of the current chunk
+  float blockFactor[maxHeadBlocks];    // 2^(B - M_c) of each block of values
+  float scale[maxHeadBlocks];          // 2^exponent of each block of the query
+  float lowScale[maxHeadBlocks];       // the same times 2^-7
+  int32_t highBias[maxHeadBlocks];     // where sums with high keys start, for keys that carry a bias
+  int32_t lowBias[maxHeadBlocks];
+  alignas(64) int8_t high[maxPaddedHead];
+  alignas(64) int8_t low[maxPaddedHead];
+  alignas(64) int32_t fixed[chunkPositions];      // base-2 scores, 16 bits of fraction
+  alignas(64) uint8_t weightHigh[chunkPositions]; // P >> 7 of the current block of values
+  alignas(64) uint8_t weightLow[chunkPositions];  // P & 127
+  alignas(64) float result[maxPaddedHead];
+};
+
+// The groups of a chunk, and how many of its positions any query attends to.
+struct Chunk {
+  const std::byte* groups[groupsPerChunk + 1];    // those without positions repeat the last one with some
+  int first;                                      // absolute position
+  int count;
+  int groupCount;
+};
+
+template <class S> void prepareQuery(const AttentionArgs& args, const KvLayout& layout, int index, Query& query) {
+  const int row = index / args.headsPerKv;
+  const int64_t head = static_cast<int64_t>(index % args.headsPerKv) * args.headSize;
+  const float* input = args.query + row * args.queryStride + head;
+  query.output = args.output + row * args.outputStride + head;
+  query.positions = args.firstPosition + row + 1;
+  for (int b = 0; b < layout.blocks; b++) {
+    const int first = b * blockElements;
+    const int count = args.headSize - first < blockElements ? args.headSize - first : blockElements;
+    PlaneSums sums;
+    const int exponent = quantizeToPlanes<S>(input + first, count, query.high + first, query.low + first, sums);
+    query.scale[b] = pow2(exponent);
+    query.lowScale[b] = pow2(exponent - 7);
+    query.highBias[b] = -S::operandBias * sums.high;
+    query.lowBias[b] = -S::operandBias * sums.low;
+  }
+}
+
+inline Chunk chunkAt(const AttentionArgs& args, const KvLayout& layout, int first, int end) {
+  Chunk chunk;
+  chunk.first = first;
+  chunk.count = end - first < chunkPositions ? end - first : chunkPositions;
+  chunk.groupCount = ceilDiv(chunk.count, groupPositions);
+  for (int t = 0; t < chunk.groupCount; t++) {
+    const int position = first + t * groupPositions;
+    chunk.groups[t] = args.kv + args.blocks[position / args.blockSize] * args.blockStride +
+                      layout.groupBytes() * static_cast<size_t>(position % args.blockSize / groupPositions);
+  }
+  for (int t = chunk.groupCount; t <= groupsPerChunk; t++) chunk.groups[t] = chunk.groups[chunk.groupCount - 1];
+  return chunk;
+}
+
+// T of scores: scaled, clamped, truncated.
+template <class S> typename S::I fixScores(typename S::F scores, float scale) {
+  const auto x = S::mul(scores, S::splat(scale));
+  return S::toIntTruncate(S::maximum(S::minimum(x, S::splat(1073741824.0f)), S::splat(-1073741824.0f)));
+}
+
+// Of a chunk's positions: integer part n and 14-bit exp2 e of the fraction of each score.
+template <class S> struct ChunkWeights {
+  static constexpr int steps = chunkPositions / S::halfWidth;
+  typename S::H n[steps];
+  typename S::H e[steps];
+};
+
+template <class S> ChunkWeights<S> splitScores(const Chunk& chunk, const Query& query) {
+  ChunkWeights<S> weights;
+  for (int i = 0; i < ChunkWeights<S>::steps; i++) {
+    const int first = i * S::halfWidth;
+    weights.n[i] = S::firstH(S::highHalves(query.fixed + first), query.positions - chunk.first - first, S::splatH(masked));
+    weights.e[i] = S::template shrH<2>(exp2qHalves<S>(S::lowHalves(query.fixed + first)));
+  }
+  return weights;
+}
+
+// M_c and l_c, and how the chunk joins what came before.
+template <class S> void joinChunk(const Chunk& chunk, const ChunkWeights<S>& weights, Query& query) {
+  constexpr int steps = ChunkWeights<S>::steps;
+  auto largest = weights.n[0];
+  for (int i = 1; i < steps; i++) largest = S::maxH(largest, weights.n[i]);
+  const int32_t chunkExponent = S::maxAllH(largest);
+  auto sum = S::splatI(0);
+  for (int i = 0; i < steps; i++) {
+    sum = S::addI(sum, S::pairSumsH(S::roundingShiftH(weights.e[i], S::subH(S::splatH(chunkExponent), weights.n[i]))));
+  }
+  const bool first = chunk.first == 0;
+  const int32_t exponent = first || chunkExponent > query.exponent ? chunkExponent : query.exponent;
+  query.oldFactor = first ? 1.0f : scaleFactor(exponent - query.exponent);
+  query.newFactor = scaleFactor(exponent - chunkExponent);
+  query.chunkExponent = chunkExponent;
+  query.exponent = exponent;
+  const float chunkSum = scaleDown<ScalarLanes>(static_cast<float>(S::sumAll(sum)), query.newFactor);
+  query.sum = first ? chunkSum : scaleDown<ScalarLanes>(query.sum, query.oldFactor) + chunkSum;
+}
+
+// P of a block of values, in two parts of 7 bits.
+template <class S> void weighBlock(const KvLayout& layout, const Chunk& chunk, int b, const ChunkWeights<S>& weights, Query& query) {
+  constexpr int steps = ChunkWeights<S>::steps;
+  const size_t offset = layout.valueExponentStart() + static_cast<size_t>(b) * groupPositions;
+  typename S::H exponents[steps];
+  for (int i = 0; i < steps; i++) {
+    const int j = i * S::halfWidth;
+    const auto at = [&](int t) { return reinterpret_cast<const int8_t*>(chunk.groups[t] + offset + j % groupPositions); };
+    exponents[i] = S::addSaturateH(weights.n[i], S::loadBytesH(at(j / groupPositions), at(j / groupPositions + 1)));
+  }
+  auto largest = exponents[0];
+  for (int i = 1; i < steps; i++) largest = S::maxH(largest, exponents[i]);
+  const int32_t top = S::maxAllH(largest);
+  for (int i = 0; i < steps; i++) {
+    const auto p = S::roundingShiftH(weights.e[i], S::subH(S::splatH(top), exponents[i]));
+    S::storeBytesH(query.weightHigh + i * S::halfWidth, S::template shrH<7>(p));
+    S::storeBytesH(query.weightLow + i * S::halfWidth, S::andH(p, S::splatH(127)));
+  }
+  query.blockFactor[b] = pow2(top - query.chunkExponent);
+}
+
+// Joins a chunk's sums of `width` dimensions, from `index` on, to the result: o = old + new.
+template <class S> void joinValues(const Chunk& chunk, int b, int index, typename S::I sum, Query& query) {
+  const auto part = scaleDown<S>(S::mul(S::toFloat(sum), S::splat(query.blockFactor[b])), S::splat(query.newFactor));
+  float* result = query.result + index;
+  const auto old = chunk.first == 0 ? S::zero() : scaleDown<S>(S::load(result), S::splat(query.oldFactor));
+  S::store(result, S::add(old, part));
+}
+
+template <class S> void finishQuery(int headSize, const Query& query) {
+  const auto inverse = S::splat(recip(query.sum));
+  for (int i = 0; i < headSize; i += S::width) {
+    const int rest = headSize - i;
+    S::storeFirst(query.output + i, S::mul(S::load(query.result + i), inverse), rest < S::width ? rest : S::width);
+  }
+}
+
+}  // namespace
+}  // namespace stet::cpu
