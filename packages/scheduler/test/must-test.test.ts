@@ -24,19 +24,25 @@ function fastIsWrongAt(prompt: readonly number[], outputIndex: number, wrong: (r
   const context = [...prompt, ...fakeContinuation(prompt, outputIndex + 1)];
   const right = context.pop()!;
   return (seen, schedule) =>
-    schedule === 'fast' && seen.length === context.length && seen.every((token, i) => token === context[i]) ? wrong(right) : undefined;
+    schedule === 'fast' && seen.length === context.length && seen.every((token, i) => token === context[i])
+      ? wrong(right)
+      : undefined;
 }
 
 const other = (right: number) => (right + 1) % 64;
 const sampled = { ...GREEDY, temperature: 1.1 };
-const prompts = (count: number) => Array.from({ length: count }, (_, i) => [(5 + i) % 64, 17, (3 * i) % 64, 9, (i * i) % 64]);
+const prompts = (count: number) =>
+  Array.from({ length: count }, (_, i) => [(5 + i) % 64, 17, (3 * i) % 64, 9, (i * i) % 64]);
 
 describe('must-test list', () => {
   it('1. leaves the next steps of the neighbours unchanged when one of N rolls back', async () => {
     const all = prompts(5);
     const run = async (script?: FakeScript) => {
       const requests = all.map((prompt, i) => request({ id: `n${i}`, prompt, maxTokens: 24 }));
-      const rig = await answer({ fake: script ? { script } : {}, config: { policy: dvr({ windowTokens: 8 }) } }, requests);
+      const rig = await answer(
+        { fake: script ? { script } : {}, config: { policy: dvr({ windowTokens: 8 }) } },
+        requests,
+      );
       const rows = new Map<string, string[]>();
       for (const step of rig.backend.log) {
         for (const batch of [step.fast, step.canonical]) {
@@ -79,47 +85,61 @@ describe('must-test list', () => {
 
   it('4. lands verified K/V exactly where decode and later windows read it', async () => {
     await answer({ fake: { fastKvDeviates: true } }, [request({ maxTokens: 60 })]);
-    await expect(answer({ fake: { fault: 'keepsCandidateKv' } }, [request({ maxTokens: 60 })])).rejects.toThrow('expected');
+    await expect(answer({ fake: { fault: 'keepsCandidateKv' } }, [request({ maxTokens: 60 })])).rejects.toThrow(
+      'expected',
+    );
   });
 
   it.each([1, 15, 16, 17, 35])('5. verifies %i candidates where a pass takes 16 rows', async (count) => {
     for (const mismatchRate of [0, 0.1]) {
       const requests = [request({ maxTokens: 80 }), request({ prompt: [9, 9], maxTokens: 81 })];
       const limits = { canonicalBudget: 16 };
-      const rig = await answer({ fake: { mismatchRate }, load: { contextLength: 512 }, config: { policy: every(count), limits } }, requests);
+      const rig = await answer(
+        { fake: { mismatchRate }, load: { contextLength: 512 }, config: { policy: every(count), limits } },
+        requests,
+      );
       expect(rig.scheduler.stats().windows).toBeGreaterThan(0);
     }
   });
 
-  it.each(['prefill', 'verify', 'rollback'] as const)('6. aborts and preempts between forward and apply in %s', async (when) => {
-    for (const action of ['abort', 'preempt'] as const) {
-      const prompt = Array.from({ length: 30 }, (_, i) => i);
-      const victim = request({ prompt, maxTokens: 30 });
-      const neighbour = request({ prompt: [60, 61], maxTokens: 30 });
-      const script = fastIsWrongAt(prompt, 3, other);
-      const rig = await Rig.create({ fake: when === 'rollback' ? { script } : {}, config: { limits: { prefillBudget: 8 }, policy: every(8) } });
-      rig.add(victim);
-      rig.add(neighbour);
-      let done = false;
-      await rig.run((planned) => {
-        const run = planned.runs.find((one) => one.sequence.id === victim.id && one.schedule === 'canonical');
-        const now = run && (when === 'prefill' ? run.start < 16 : run.sequence.candidateCount > 0);
-        if (done || !now) return;
-        done = true;
-        if (action === 'abort') rig.note(rig.scheduler.abort(victim.id, rig.clock.now()));
-        else rig.scheduler.preempt(victim.id);
-        rig.scheduler.check();
-      });
-      expect(done).toBe(true);
-      checkAnswers(rig, action === 'abort' ? [neighbour] : [victim, neighbour]);
-      if (action === 'abort') expect(rig.outcome(victim.id).reason).toBe('aborted');
-      else expect(rig.outcome(victim.id).stats!.preemptions).toBe(1);
-      rig.checkIdle();
-    }
-  });
+  it.each(['prefill', 'verify', 'rollback'] as const)(
+    '6. aborts and preempts between forward and apply in %s',
+    async (when) => {
+      for (const action of ['abort', 'preempt'] as const) {
+        const prompt = Array.from({ length: 30 }, (_, i) => i);
+        const victim = request({ prompt, maxTokens: 30 });
+        const neighbour = request({ prompt: [60, 61], maxTokens: 30 });
+        const script = fastIsWrongAt(prompt, 3, other);
+        const rig = await Rig.create({
+          fake: when === 'rollback' ? { script } : {},
+          config: { limits: { prefillBudget: 8 }, policy: every(8) },
+        });
+        rig.add(victim);
+        rig.add(neighbour);
+        let done = false;
+        await rig.run((planned) => {
+          const run = planned.runs.find((one) => one.sequence.id === victim.id && one.schedule === 'canonical');
+          const now = run && (when === 'prefill' ? run.start < 16 : run.sequence.candidateCount > 0);
+          if (done || !now) return;
+          done = true;
+          if (action === 'abort') rig.note(rig.scheduler.abort(victim.id, rig.clock.now()));
+          else rig.scheduler.preempt(victim.id);
+          rig.scheduler.check();
+        });
+        expect(done).toBe(true);
+        checkAnswers(rig, action === 'abort' ? [neighbour] : [victim, neighbour]);
+        if (action === 'abort') expect(rig.outcome(victim.id).reason).toBe('aborted');
+        else expect(rig.outcome(victim.id).stats!.preemptions).toBe(1);
+        rig.checkIdle();
+      }
+    },
+  );
 
   it('7. verifies a due window while the pool is exactly full', async () => {
-    const requests = [request({ prompt: [1, 2, 3, 4], maxTokens: 28 }), request({ prompt: [4, 3, 2, 1], maxTokens: 28 })];
+    const requests = [
+      request({ prompt: [1, 2, 3, 4], maxTokens: 28 }),
+      request({ prompt: [4, 3, 2, 1], maxTokens: 28 }),
+    ];
     const rig = await Rig.create({ load: { blockCount: 17 }, config: { policy: every(8), prefixCache: 'off' } });
     for (const one of requests) rig.add(one);
     let fullWhenVerifying = 0;
@@ -133,7 +153,11 @@ describe('must-test list', () => {
 
   it('8. ends at the prefill for maxTokens 1, with every policy', async () => {
     for (const policy of [dvr(), direct()]) {
-      const requests = [request({ maxTokens: 1 }), request({ maxTokens: 1, kind: 'ordinary' }), request({ maxTokens: 1, prompt: [4] })];
+      const requests = [
+        request({ maxTokens: 1 }),
+        request({ maxTokens: 1, kind: 'ordinary' }),
+        request({ maxTokens: 1, prompt: [4] }),
+      ];
       const rig = await answer({ config: { policy } }, requests);
       expect(rig.outcome(requests[0]!.id).events.map((event) => event.kind)).toEqual(['commit', 'finish']);
       expect(rig.outcome(requests[1]!.id).tokens).toHaveLength(1);
@@ -159,7 +183,10 @@ describe('must-test list', () => {
     const prompt = [8, 30, 2];
     const text = fakeContinuation(prompt, 12);
     const script = fastIsWrongAt(prompt, 5, other);
-    const cases: Partial<SequenceRequest>[] = [{ stopTokens: new Set([text[5]!]) }, { stop: endsWith(text.slice(4, 6)) }];
+    const cases: Partial<SequenceRequest>[] = [
+      { stopTokens: new Set([text[5]!]) },
+      { stop: endsWith(text.slice(4, 6)) },
+    ];
     for (const ends of cases) {
       const one = request({ prompt, maxTokens: 40, topLogprobs: 0, ...ends });
       const rig = await answer({ fake: { script }, config: { policy: every(9) } }, [one]);
@@ -186,7 +213,9 @@ describe('must-test list', () => {
   it.each([1, 4, 6, 7, 11])('12. rolls back to output index %i, inside a block and across blocks', async (index) => {
     const prompt = [3, 1, 4, 1, 5];
     const one = request({ prompt, maxTokens: 24 });
-    const rig = await answer({ fake: { script: fastIsWrongAt(prompt, index, other) }, config: { policy: every(12) } }, [one]);
+    const rig = await answer({ fake: { script: fastIsWrongAt(prompt, index, other) }, config: { policy: every(12) } }, [
+      one,
+    ]);
     expect(rig.outcome(one.id).stats!.rollbacks).toBe(1);
   });
 
@@ -198,10 +227,18 @@ describe('must-test list', () => {
       { ...sampled, minP: 0.1 },
       { ...GREEDY, frequencyPenalty: 1.5, presencePenalty: 0.5 },
       { ...sampled, frequencyPenalty: 0.7, logitBias: new Map([[5, 8]]) },
-      { ...GREEDY, logitBias: new Map([[9, 6], [2, -50]]) },
+      {
+        ...GREEDY,
+        logitBias: new Map([
+          [9, 6],
+          [2, -50],
+        ]),
+      },
       GREEDY,
     ];
-    const requests = variants.map((sampling, i) => request({ sampling, seed: i % 3, maxTokens: 40, topLogprobs: i % 2 ? 2 : 0 }));
+    const requests = variants.map((sampling, i) =>
+      request({ sampling, seed: i % 3, maxTokens: 40, topLogprobs: i % 2 ? 2 : 0 }),
+    );
     const rig = await answer({ fake: { mismatchRate: 0.2 } }, requests);
     expect(rig.scheduler.stats().rollbacks).toBeGreaterThan(5);
   });
@@ -225,19 +262,23 @@ describe('must-test list', () => {
     expect(() => checkAnswers(rig, [one])).toThrow('expected');
   });
 
-  it.each([3, 4, 5, 8, 9])('16. gives equal bits with and without a prefix hit for a prompt of %i tokens', async (length) => {
-    const prompt = Array.from({ length }, (_, i) => 7 * i + 1);
-    const make = (id: string, kind: 'deterministic' | 'ordinary' = 'deterministic') => request({ id, kind, prompt, topLogprobs: 2, maxTokens: 12 });
-    const cold = await answer({ config: { prefixCache: 'off' } }, [make('a')]);
-    const rig = await answer({}, [make('first')]);
-    rig.add(make('a'));
-    await rig.run();
-    const expectedHit = Math.floor((length - 1) / 4) * 4;
-    expect(rig.outcome('a').stats!.cachedTokens).toBe(expectedHit);
-    expect(rig.scheduler.stats().kv.hitBlocks).toBe(expectedHit / 4);
-    expect(sameBits(rig.outcome('a').logprobs, cold.outcome('a').logprobs)).toBe(true);
-    expect(rig.outcome('a').tokens).toEqual(cold.outcome('a').tokens);
-  });
+  it.each([3, 4, 5, 8, 9])(
+    '16. gives equal bits with and without a prefix hit for a prompt of %i tokens',
+    async (length) => {
+      const prompt = Array.from({ length }, (_, i) => 7 * i + 1);
+      const make = (id: string, kind: 'deterministic' | 'ordinary' = 'deterministic') =>
+        request({ id, kind, prompt, topLogprobs: 2, maxTokens: 12 });
+      const cold = await answer({ config: { prefixCache: 'off' } }, [make('a')]);
+      const rig = await answer({}, [make('first')]);
+      rig.add(make('a'));
+      await rig.run();
+      const expectedHit = Math.floor((length - 1) / 4) * 4;
+      expect(rig.outcome('a').stats!.cachedTokens).toBe(expectedHit);
+      expect(rig.scheduler.stats().kv.hitBlocks).toBe(expectedHit / 4);
+      expect(sameBits(rig.outcome('a').logprobs, cold.outcome('a').logprobs)).toBe(true);
+      expect(rig.outcome('a').tokens).toEqual(cold.outcome('a').tokens);
+    },
+  );
 
   it('16. serves blocks of ordinary requests to ordinary ones alone', async () => {
     const prompt = Array.from({ length: 13 }, (_, i) => i + 20);
@@ -252,7 +293,9 @@ describe('must-test list', () => {
   });
 
   it('17. gives a preempted sequence the bits of one that was not', async () => {
-    const requests = prompts(6).map((prompt, i) => request({ id: `p${i}`, prompt, maxTokens: 40, topLogprobs: 1, sampling: sampled }));
+    const requests = prompts(6).map((prompt, i) =>
+      request({ id: `p${i}`, prompt, maxTokens: 40, topLogprobs: 1, sampling: sampled }),
+    );
     const roomy = await answer({ load: { blockCount: 200 } }, requests);
     const tight = await answer({ load: { blockCount: 30 } }, requests);
     expect(roomy.scheduler.stats().preemptions).toBe(0);
@@ -263,8 +306,13 @@ describe('must-test list', () => {
   it('19. gives equal bits in a batch of 1 and of 64, log-probabilities included', async () => {
     const one = request({ id: 'one', prompt: [11, 12, 13], topLogprobs: 20, sampling: sampled, maxTokens: 32 });
     const alone = await answer({ fake: { mismatchRate: 0.05 } }, [one]);
-    const crowd = prompts(63).map((prompt, i) => request({ prompt, kind: i % 2 ? 'ordinary' : 'deterministic', maxTokens: 8 + (i % 20) }));
-    const crowded = await answer({ fake: { mismatchRate: 0.05 }, load: { blockCount: 800, maxRows: 128 } }, [one, ...crowd]);
+    const crowd = prompts(63).map((prompt, i) =>
+      request({ prompt, kind: i % 2 ? 'ordinary' : 'deterministic', maxTokens: 8 + (i % 20) }),
+    );
+    const crowded = await answer({ fake: { mismatchRate: 0.05 }, load: { blockCount: 800, maxRows: 128 } }, [
+      one,
+      ...crowd,
+    ]);
     expect(crowded.outcome('one').tokens).toEqual(alone.outcome('one').tokens);
     expect(sameBits(crowded.outcome('one').logprobs, alone.outcome('one').logprobs)).toBe(true);
   });
@@ -279,14 +327,20 @@ describe('must-test list', () => {
     }
   });
 
-  it.each([0, 0.01, 0.5, 1])('21. counts injected mismatches at a rate of %d and keeps the output', async (mismatchRate) => {
-    const one = request({ maxTokens: 100 });
-    const rig = await answer({ fake: { mismatchRate }, load: { blockCount: 100 }, config: { policy: every(8) } }, [one]);
-    const stats = rig.outcome(one.id).stats!;
-    const { injectedMismatches } = rig.backend;
-    if (mismatchRate === 0) expect([stats.rollbacks, stats.recomputedTokens, injectedMismatches]).toEqual([0, 0, 0]);
-    if (mismatchRate === 1) expect([stats.rollbacks, stats.recomputedTokens]).toEqual([stats.windows, injectedMismatches]);
-    expect(stats.rollbacks).toBeLessThanOrEqual(injectedMismatches);
-    expect(stats.rollbacks > 0).toBe(injectedMismatches > 0);
-  });
+  it.each([0, 0.01, 0.5, 1])(
+    '21. counts injected mismatches at a rate of %d and keeps the output',
+    async (mismatchRate) => {
+      const one = request({ maxTokens: 100 });
+      const rig = await answer({ fake: { mismatchRate }, load: { blockCount: 100 }, config: { policy: every(8) } }, [
+        one,
+      ]);
+      const stats = rig.outcome(one.id).stats!;
+      const { injectedMismatches } = rig.backend;
+      if (mismatchRate === 0) expect([stats.rollbacks, stats.recomputedTokens, injectedMismatches]).toEqual([0, 0, 0]);
+      if (mismatchRate === 1)
+        expect([stats.rollbacks, stats.recomputedTokens]).toEqual([stats.windows, injectedMismatches]);
+      expect(stats.rollbacks).toBeLessThanOrEqual(injectedMismatches);
+      expect(stats.rollbacks > 0).toBe(injectedMismatches > 0);
+    },
+  );
 });

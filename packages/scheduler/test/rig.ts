@@ -89,6 +89,7 @@ export class Rig {
   async run(between?: (planned: PlannedStep) => void, before?: (stepIndex: number) => void): Promise<void> {
     for (let steps = 0; this.scheduler.hasWork; steps++) {
       before?.(steps);
+      if (!this.scheduler.hasWork) break;
       assert(steps < 5000, 'work is left after 5000 steps');
       assert(await this.step(between), 'there is work but nothing was planned');
     }
@@ -107,7 +108,8 @@ export class Rig {
 
   private poisonFreeBlocks(): void {
     const free: number[] = [];
-    for (let block = 1; block < this.backend.info.blockCount; block++) if (this.scheduler.isFree(block)) free.push(block);
+    for (let block = 1; block < this.backend.info.blockCount; block++)
+      if (this.scheduler.isFree(block)) free.push(block);
     this.backend.poison(free);
   }
 }
@@ -118,13 +120,19 @@ function noteEvent(outcome: Outcome, event: SequenceEvent): void {
   outcome.events.push(event);
   switch (event.kind) {
     case 'commit':
-      assert(event.from === outcome.tokens.length, `commit of ${event.id} from ${event.from}, expected ${outcome.tokens.length}`);
+      assert(
+        event.from === outcome.tokens.length,
+        `commit of ${event.id} from ${event.from}, expected ${outcome.tokens.length}`,
+      );
       outcome.tokens.push(...event.tokens);
       outcome.logprobs.push(...(event.logprobs ?? []));
       outcome.provisional = outcome.provisional.slice(event.tokens.length);
       return;
     case 'provisional':
-      assert(event.from === outcome.tokens.length + outcome.provisional.length, `provisional tokens of ${event.id} leave a gap`);
+      assert(
+        event.from === outcome.tokens.length + outcome.provisional.length,
+        `provisional tokens of ${event.id} leave a gap`,
+      );
       outcome.provisional.push(...event.tokens);
       return;
     case 'rollback':
@@ -156,7 +164,10 @@ export function request(options: Partial<SequenceRequest> & { prompt?: readonly 
 }
 
 /** The answer a deterministic request must get, computed without blocks, batches or schedules. */
-export function oracle(request: SequenceRequest, fake: FakeBackendOptions = {}): { tokens: number[]; logprobs: TokenLogprob[]; reason: FinishReason } {
+export function oracle(
+  request: SequenceRequest,
+  fake: FakeBackendOptions = {},
+): { tokens: number[]; logprobs: TokenLogprob[]; reason: FinishReason } {
   const sampler = new Sampler(64);
   const context = Array.from(request.promptTokens);
   const tokens: number[] = [];
@@ -182,7 +193,10 @@ export function checkAnswers(rig: Rig, requests: readonly SequenceRequest[], fak
     if (one.kind === 'ordinary') continue;
     const want = oracle(one, fake);
     const got = rig.outcome(one.id);
-    assert(JSON.stringify(got.tokens) === JSON.stringify(want.tokens), `${one.id}: got ${got.tokens}, expected ${want.tokens}`);
+    assert(
+      JSON.stringify(got.tokens) === JSON.stringify(want.tokens),
+      `${one.id}: got ${got.tokens}, expected ${want.tokens}`,
+    );
     assert(got.reason === want.reason, `${one.id} ended by ${got.reason}, expected ${want.reason}`);
     assert(sameBits(got.logprobs, want.logprobs), `${one.id}: log-probabilities differ`);
   }
