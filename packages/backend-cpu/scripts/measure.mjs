@@ -27,7 +27,9 @@ const backend = await createCpuBackend({ threads: Number(options.threads), isa: 
   blockCount: 40 * (contextLength / blockSize) + 1,
   maxRows: 512,
 });
-console.log(`${backend.info.device}, ${options.format}, context of ${contextTokens}, median of ${options.rounds} rounds`);
+console.log(
+  `${backend.info.device}, ${options.format}, context of ${contextTokens}, median of ${options.rounds} rounds`,
+);
 
 const workloads = [
   { name: 'decode, 1 row', rows: 1, repeat: 20, batch: (base) => decodeBatch(1, base) },
@@ -60,7 +62,13 @@ await backend.close();
 
 function makePlan(format) {
   const { hidden, layers, heads, kvHeads, headSize, feedForward, vocab } = shape;
-  const widths = { hidden, normed: hidden, query: heads * headSize, key: kvHeads * headSize, value: kvHeads * headSize };
+  const widths = {
+    hidden,
+    normed: hidden,
+    query: heads * headSize,
+    key: kvHeads * headSize,
+    value: kvHeads * headSize,
+  };
   Object.assign(widths, { attended: heads * headSize, projected: hidden, gate: feedForward, up: feedForward });
   const names = Object.keys(widths);
   const buffer = (name) => names.indexOf(name);
