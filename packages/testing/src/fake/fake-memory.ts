@@ -3,7 +3,7 @@ import { mix32 } from '../hash.js';
 
 /** Paged K/V of a fake: one word and one token per position of every block. Starts as garbage, as device memory does. */
 export interface FakeMemory {
-  readonly words: Uint32Array;
+  readonly words: Int32Array;
   readonly tokens: Int32Array;
   readonly blockSize: number;
   readonly blockCount: number;
@@ -11,7 +11,7 @@ export interface FakeMemory {
 
 export function fakeMemory(blockCount: number, blockSize: number): FakeMemory {
   const size = blockCount * blockSize;
-  const memory = { words: new Uint32Array(size), tokens: new Int32Array(size), blockSize, blockCount };
+  const memory = { words: new Int32Array(size), tokens: new Int32Array(size), blockSize, blockCount };
   for (let block = 0; block < blockCount; block++) fillWithGarbage(memory, block, 0);
   return memory;
 }

@@ -70,45 +70,68 @@ export function writeBatch(
   options: FakeBackendOptions,
   onRow: (row: number, state: RowState) => void = () => {},
 ): void {
-  const { words, tokens } = memory;
-  const candidateBit = schedule === 'fast' && (options.fastKvDeviates ?? true) ? CANDIDATE_BIT : 0;
+  const { words, tokens, blockSize } = memory;
+  const { fault, seed = 0, fastKvDeviates = true } = options;
+  const candidateBit = schedule === 'fast' && fastKvDeviates ? CANDIDATE_BIT : 0;
   for (let s = 0; s + 1 < batch.rowStarts.length; s++) {
-    const slot = slotsOf(memory, batch, s, options.fault);
+    const table = tableOf(memory, batch, s, fault);
+    const slot = (position: number): number =>
+      table[Math.floor(position / blockSize)]! * blockSize + (position % blockSize);
     const windowStart = batch.positions[batch.rowStarts[s]!]!;
-    let context = initialContext(options.seed ?? 0);
-    let candidates = 0;
-    const read = (position: number): void => {
-      const word = words[slot(position)]!;
-      context = extendContext(context, word, schedule);
-      candidates = (candidates + (word & CANDIDATE_BIT) * (2 * position + 1)) >>> 0;
-    };
-    for (let position = 0; position < windowStart; position++) read(position);
+    let { context, candidates } = readPrefix(words, table, blockSize, windowStart, initialContext(seed), schedule);
     for (let row = batch.rowStarts[s]!; row < batch.rowStarts[s + 1]!; row++) {
       const position = batch.positions[row]!;
       const at = slot(position);
-      if (options.fault !== 'keepsCandidateKv' || schedule === 'fast' || !(words[at]! & CANDIDATE_BIT)) {
+      if (fault !== 'keepsCandidateKv' || schedule === 'fast' || !(words[at]! & CANDIDATE_BIT)) {
         words[at] = kvWord(context, batch.tokens[row]!, position) | candidateBit;
         tokens[at] = batch.tokens[row]!;
       }
-      read(position);
-      const seen =
-        options.fault === 'readsAhead' ? extendContext(context, words[slot(position + 1)] ?? 0, schedule) : context;
+      context = extendContext(context, words[at]!, schedule);
+      candidates = countCandidate(candidates, words[at]!, position);
+      const seen = fault === 'readsAhead' ? extendContext(context, words[slot(position + 1)] ?? 0, schedule) : context;
       const contextTokens = (): number[] => Array.from({ length: position + 1 }, (_, p) => tokens[slot(p)]!);
       onRow(row, { context: seen, candidates, windowStart, tokens: contextTokens });
     }
   }
 }
 
-/** Where a position of sequence s is kept. */
-function slotsOf(memory: FakeMemory, batch: Batch, s: number, fault: FakeFault = 'none'): (position: number) => number {
-  const { blockSize, blockCount } = memory;
-  const start = batch.blockStarts[s]!;
-  return (position) => {
-    const index = Math.floor(position / blockSize);
-    let block = fault === 'ignoresBlockTables' ? Math.min(index + 1, blockCount - 1) : batch.blocks[start + index]!;
-    if (fault === 'aliasesLastBlock' && block === blockCount - 1) block = 1;
-    return block * blockSize + (position % blockSize);
-  };
+/** Reads positions 0 .. end - 1 through a block table: nearly all the work of a long sequence, so the loop is plain. */
+function readPrefix(
+  words: Int32Array,
+  table: readonly number[],
+  blockSize: number,
+  end: number,
+  start: number,
+  schedule: Schedule,
+): { context: number; candidates: number } {
+  let context = start;
+  let candidates = 0;
+  for (let position = 0; position < end; ) {
+    let at = table[position / blockSize]! * blockSize;
+    for (const blockEnd = Math.min(position + blockSize, end); position < blockEnd; position++, at++) {
+      const word = words[at]!;
+      context = extendContext(context, word, schedule);
+      candidates = countCandidate(candidates, word, position);
+    }
+  }
+  return { context, candidates };
+}
+
+function countCandidate(candidates: number, word: number, position: number): number {
+  return (candidates + (word & CANDIDATE_BIT) * (2 * position + 1)) | 0;
+}
+
+/** The blocks of sequence s. */
+function tableOf({ blockCount }: FakeMemory, batch: Batch, s: number, fault: FakeFault = 'none'): number[] {
+  const table = [...batch.blocks.subarray(batch.blockStarts[s]!, batch.blockStarts[s + 1]!)];
+  switch (fault) {
+    case 'ignoresBlockTables':
+      return table.map((_, index) => Math.min(index + 1, blockCount - 1));
+    case 'aliasesLastBlock':
+      return table.map((block) => (block === blockCount - 1 ? 1 : block));
+    default:
+      return table;
+  }
 }
 
 /** Fills the logits of a row; true if its arg-max was made to differ. */
@@ -130,7 +153,7 @@ function answer(
   if (forced !== undefined) forceToken(logits, forced);
   if (schedule === 'canonical' || mismatchRate === 0) return false;
   const batchShape = mix32(batch.tokens.length, batch.rowStarts.length);
-  const draw = mix32(mix32(mix32(state.context, state.candidates), batchShape), 0x5eed);
+  const draw = mix32(mix32(mix32(state.context, state.candidates), batchShape), 0x5eed) >>> 0;
   if (draw >= mismatchRate * 2 ** 32) return false;
   flipArgmax(logits);
   return true;

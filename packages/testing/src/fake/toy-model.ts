@@ -20,7 +20,7 @@ export function initialContext(seed: number): number {
 
 /** The K/V word of a token at a position after a context, without the candidate bit. */
 export function kvWord(context: number, token: number, position: number): number {
-  return (mix32(mix32(context, token), position) & ~CANDIDATE_BIT) >>> 0;
+  return mix32(mix32(context, token), position) & ~CANDIDATE_BIT;
 }
 
 /** The context after one more word, as the schedule sees it. */
