@@ -30,6 +30,7 @@ const caught: [Exclude<FakeFault, 'none'>, string[], RegExp][] = [
   [
     'batchDependent',
     [
+      'company: sequences that are decoded, verified, rolled back and moved at random never touch one another',
       'isolation: rows in a crowd have the bits of rows alone',
       'isolation: prefill, decode and any chunks give equal bits',
       'isolation: sequences interleaved at random have the bits of sequences alone',
@@ -66,6 +67,7 @@ const caught: [Exclude<FakeFault, 'none'>, string[], RegExp][] = [
   [
     'keepsCandidateKv',
     [
+      'company: sequences that are decoded, verified, rolled back and moved at random never touch one another',
       'overwrite: a canonical pass replaces candidate K/V inside a block',
       'overwrite: a canonical pass replaces candidate K/V across blocks',
       'overwrite: wrong candidates inside a block leave no trace',
@@ -77,6 +79,7 @@ const caught: [Exclude<FakeFault, 'none'>, string[], RegExp][] = [
   [
     'ignoresBlockTables',
     [
+      'company: sequences that are decoded, verified, rolled back and moved at random never touch one another',
       'isolation: rows in a crowd have the bits of rows alone',
       'isolation: block ids change no bit',
       'limits: all blocks of the pool hold K/V at once',

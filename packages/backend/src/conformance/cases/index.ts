@@ -1,5 +1,6 @@
 import type { ConformanceCase } from '../case.js';
 import { blockCases } from './blocks.js';
+import { companyCases } from './company.js';
 import { goldenCases } from './golden.js';
 import { isolationCases } from './isolation.js';
 import { lifecycleCases } from './lifecycle.js';
@@ -21,6 +22,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...blockCases,
   ...overwriteCases,
   ...scheduleCases,
+  ...companyCases,
   ...limitCases,
   ...refusalCases,
   ...lifecycleCases,
