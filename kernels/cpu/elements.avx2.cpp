@@ -9,6 +9,11 @@
 
 namespace stet::cpu {
 
-const ElementSet avx2Elements{rmsNorm<Avx2Lanes>, rope<Avx2Lanes>, swiglu<Avx2Lanes>, add<Avx2Lanes>, argmax<Avx2Lanes>};
+const ElementSet avx2Elements{rmsNorm<Avx2Lanes>,
+                               rope<Avx2Lanes>,
+                               swiglu<Avx2Lanes, Schedule::fast>,
+                               swiglu<Avx2Lanes, Schedule::canonical>,
+                               add<Avx2Lanes>,
+                               argmax<Avx2Lanes>};
 
 }  // namespace stet::cpu

@@ -9,6 +9,11 @@
 
 namespace stet::cpu {
 
-const ElementSet avx512Elements{rmsNorm<Avx512Lanes>, rope<Avx512Lanes>, swiglu<Avx512Lanes>, add<Avx512Lanes>, argmax<Avx512Lanes>};
+const ElementSet avx512Elements{rmsNorm<Avx512Lanes>,
+                               rope<Avx512Lanes>,
+                               swiglu<Avx512Lanes, Schedule::fast>,
+                               swiglu<Avx512Lanes, Schedule::canonical>,
+                               add<Avx512Lanes>,
+                               argmax<Avx512Lanes>};
 
 }  // namespace stet::cpu

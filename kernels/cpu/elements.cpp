@@ -9,6 +9,11 @@
 
 namespace stet::cpu {
 
-const ElementSet scalarElements{rmsNorm<ScalarLanes>, rope<ScalarLanes>, swiglu<ScalarLanes>, add<ScalarLanes>, argmax<ScalarLanes>};
+const ElementSet scalarElements{rmsNorm<ScalarLanes>,
+                               rope<ScalarLanes>,
+                               swiglu<ScalarLanes, Schedule::fast>,
+                               swiglu<ScalarLanes, Schedule::canonical>,
+                               add<ScalarLanes>,
+                               argmax<ScalarLanes>};
 
 }  // namespace stet::cpu

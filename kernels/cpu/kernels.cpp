@@ -76,8 +76,9 @@ template <Isa isa> Kernels makeKernels() {
   kernels.rope = [](Schedule, float* row, int32_t headCount, int32_t headSize, const float* cosine, const float* sine) {
     chosen<isa>().elements->rope(row, headCount, headSize, cosine, sine);
   };
-  kernels.swiglu = [](Schedule, const float* gate, const float* up, int32_t count, float* output) {
-    chosen<isa>().elements->swiglu(gate, up, count, output);
+  kernels.swiglu = [](Schedule schedule, const float* gate, const float* up, int32_t count, float* output) {
+    const ElementSet& elements = *chosen<isa>().elements;
+    (schedule == Schedule::canonical ? elements.swigluCanonical : elements.swigluFast)(gate, up, count, output);
   };
   kernels.add = choice.elements->add;
   kernels.kvBlockBytes = choice.attention->kvBlockBytes;

@@ -27,6 +27,7 @@ struct Avx2Lanes {
   static F sub(F a, F b) { return _mm256_sub_ps(a, b); }
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F multiplyAddExact(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static F multiplyAdd(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
   static F minimum(F a, F b) { return _mm256_min_ps(a, b); }
   static F maximum(F a, F b) { return _mm256_max_ps(a, b); }
   static F divide(F a, F b) { return _mm256_div_ps(a, b); }

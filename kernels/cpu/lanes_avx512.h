@@ -26,6 +26,7 @@ struct Avx512Lanes {
   static F sub(F a, F b) { return _mm512_sub_ps(a, b); }
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F multiplyAddExact(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F multiplyAdd(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   static F minimum(F a, F b) { return _mm512_min_ps(a, b); }
   static F maximum(F a, F b) { return _mm512_max_ps(a, b); }
   static F divide(F a, F b) { return _mm512_div_ps(a, b); }

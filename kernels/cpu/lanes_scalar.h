@@ -34,6 +34,8 @@ struct ScalarLanes {
   static F mul(F a, F b) { return a * b; }
   // a*b + c where a*b is exact: one rounding or two give the same bits.
   static F multiplyAddExact(F a, F b, F c) { return a * b + c; }
+  // a*b + c, rounded once or twice: for `fast` alone.
+  static F multiplyAdd(F a, F b, F c) { return a * b + c; }
   static F minimum(F a, F b) { return a < b ? a : b; }
   static F maximum(F a, F b) { return a > b ? a : b; }
   static F divide(F a, F b) { return a / b; }
