@@ -68,7 +68,7 @@ class FolderSource implements FileSource {
   #file(name: string): Promise<OpenFile> {
     assert(!this.#closed, `${this.location} is closed`);
     assert(
-      name === basename(name) && name !== '.' && name !== '..',
+      name === basename(name) && !['', '.', '..'].includes(name),
       `${JSON.stringify(name)} is not a plain file name`,
     );
     let file = this.#open.get(name);

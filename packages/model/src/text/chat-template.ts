@@ -1,5 +1,6 @@
-import { Environment, Interpreter, Template } from '@huggingface/jinja';
+import { Environment, Template } from '@huggingface/jinja';
 import { StetError } from '@stet/backend';
+import { BoundedInterpreter } from './bounded-interpreter.js';
 import { strftime } from './strftime.js';
 
 export interface ChatTemplateMessage {
@@ -30,8 +31,6 @@ export interface ChatTemplate {
 
 /** Longest template, in characters. */
 export const MAX_TEMPLATE_LENGTH = 2 ** 20;
-/** Most expressions and statements that one rendering may evaluate. */
-const MAX_STEPS = 1_000_000;
 /** Longest list that `range` makes. */
 const MAX_RANGE = 10_000;
 /** Longest rendered prompt, in characters. */
@@ -91,20 +90,6 @@ function run(
     return text;
   } catch (cause) {
     return bad(`failed: ${(cause as Error).message}`, cause);
-  }
-}
-
-/**
- * Templates come with models, so they are not trusted: every step counts. Jinja has no endless loop, but loops in
- * loops and macros that call each other are as good as one.
- */
-class BoundedInterpreter extends Interpreter {
-  #steps = 0;
-
-  override evaluate(...args: Parameters<Interpreter['evaluate']>): ReturnType<Interpreter['evaluate']> {
-    this.#steps++;
-    if (this.#steps > MAX_STEPS) throw new Error(`it took more than ${MAX_STEPS} steps`);
-    return super.evaluate(...args);
   }
 }
 
