@@ -17,15 +17,15 @@ export type Chunking = keyof typeof CHUNKINGS;
 
 /**
  * Loads the golden models on a backend and compares the canonical logits bit for bit, for each way of feeding the
- * tokens. `prefill` and `chunks` are the default; a start needs no more. Never rejects: a backend that fails to load
- * or to run is a failure of that vector. Each backend that it makes is closed.
+ * tokens. The default, `chunks`, is what a start needs. Never rejects: a backend that fails to load or to run is a
+ * failure of that vector. Each backend that it makes is closed.
  */
 export async function selfTestModel(
   factory: BackendFactory,
   selection: Pick<VectorSelection, 'formats'> & { readonly chunkings?: readonly Chunking[] } = {},
 ): Promise<SelfTestReport> {
   const builder = new ReportBuilder();
-  const chunkings = selection.chunkings ?? ['prefill', 'chunks'];
+  const chunkings = selection.chunkings ?? ['chunks'];
   for (const vector of modelVectors(selection)) {
     try {
       await testModel(vector, chunkings, factory, builder);
