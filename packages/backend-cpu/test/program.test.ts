@@ -1,0 +1,160 @@
+import type { Op, Plan } from '@stet/backend';
+import { conformanceModels } from '@stet/backend/conformance';
+import { describe, expect, it } from 'vitest';
+import { compileProgram } from '../src/program.js';
+import { Schedule, type Stage } from '../src/stages.js';
+
+const sizes = { blockSize: 16, blockCount: 8, maxRows: 32 };
+
+describe('the program of a plan', () => {
+  it('shares stages between neighbours of a Llama layer', () => {
+    const [model] = conformanceModels();
+    const kinds = stagesOf(model.plan);
+    const layer = ['rows', 'linear 3', 'rows', 'attention', 'rows', 'linear 1', 'rows', 'linear 1', 'rows', 'linear 1'];
+    expect(kinds).toEqual([...Array.from({ length: model.plan.layerCount }, () => layer).flat(), 'rows', 'logits']);
+  });
+
+  it('is the same for the same plan', () => {
+    const [model] = conformanceModels();
+    const once = compileProgram({ plan: model.plan, ...sizes });
+    expect(compileProgram({ plan: model.plan, ...sizes })).toEqual(once);
+  });
+
+  it('prepares an input once for the linears that share it, and again after it was written', () => {
+    const plan = planOf([
+      { kind: 'linear', input: 0, weight: 1, output: 1 },
+      { kind: 'linear', input: 0, weight: 1, output: 2 },
+      { kind: 'add', left: 0, right: 1, output: 0 },
+      { kind: 'linear', input: 0, weight: 1, output: 3 },
+    ]);
+    expect(stagesOf(plan)).toEqual(['rows', 'linear 2', 'rows', 'linear 1', 'logits']);
+  });
+});
+
+describe('a schedule', () => {
+  it('runs row operations of one stage in the order of the plan', () => {
+    const schedule = new Schedule();
+    schedule.place('rows', [], ['a'], op(1));
+    schedule.place('rows', ['a'], ['b'], op(2));
+    schedule.place('rows', ['b'], ['a'], op(3));
+    expect(shapeOf(schedule)).toEqual([['rows', 1, 2, 3]]);
+  });
+
+  it('starts a new stage for what a linear wrote', () => {
+    const schedule = new Schedule();
+    schedule.place('rows', [], ['a'], op(1));
+    schedule.place('linear', ['a'], ['b'], op(2));
+    schedule.place('rows', ['b'], ['c'], op(3));
+    schedule.place('linear', ['a'], ['d'], op(4));
+    expect(shapeOf(schedule)).toEqual([
+      ['rows', 1],
+      ['linear', 2, 4],
+      ['rows', 3],
+    ]);
+  });
+
+  it('does not overwrite what an earlier stage still reads', () => {
+    const schedule = new Schedule();
+    schedule.place('rows', [], ['a'], op(1));
+    schedule.place('linear', ['a'], ['b'], op(2));
+    schedule.place('rows', [], ['a'], op(3));
+    schedule.place('linear', ['a'], ['b'], op(4));
+    expect(shapeOf(schedule)).toEqual([
+      ['rows', 1],
+      ['linear', 2],
+      ['rows', 3],
+      ['linear', 4],
+    ]);
+  });
+
+  it('puts at most eight linears into a stage', () => {
+    const schedule = new Schedule();
+    for (let i = 0; i < 9; i++) schedule.place('linear', ['a'], [`b${i}`], op(i));
+    expect(schedule.stages.map((stage) => stage.entries.length)).toEqual([8, 1]);
+  });
+
+  it.each([
+    ['into the gate', 'gate', true],
+    ['into a buffer of its own', 'free', true],
+    ['into what the stage before reads no more', 'before', true],
+    ['into what a linear of the stage writes', 'other', false],
+    ['into what a later stage has read', 'later', false],
+  ])('joins a swiglu %s to its linears only where that is safe', (_, output, isFused) => {
+    const schedule = new Schedule();
+    schedule.place('rows', ['before'], ['x', 'later'], op(1));
+    for (const name of ['gate', 'up', 'other']) {
+      schedule.place('linear', ['x'], [name], {
+        kind: 'unit',
+        linears: [{ output: name, words: [] }],
+        swigluOutput: -1,
+      });
+    }
+    schedule.place('rows', ['other', 'later'], ['y'], op(2));
+    expect(schedule.fuseSwiglu('gate', 'up', output, 7)).toBe(isFused);
+    expect(schedule.stages[1].entries.length).toBe(isFused ? 2 : 3);
+  });
+});
+
+function op(word: number): { kind: 'op'; words: number[] } {
+  return { kind: 'op', words: [word] };
+}
+
+function shapeOf(schedule: Schedule): (string | number)[][] {
+  return schedule.stages.map((stage) => [
+    stage.kind,
+    ...stage.entries.flatMap((entry) => (entry.kind === 'op' ? entry.words : [])),
+  ]);
+}
+
+const stageNames: readonly Stage['kind'][] = ['rows', 'linear', 'attention', 'logits'];
+/** Words of a row operation by its kind: embed, rmsNorm, prepare, rope, kvWrite, swiglu, add. */
+const rowOpWords = [3, 5, 3, 4, 4, 4, 4];
+
+/** Reads the stages back from the words, as native/program.cpp does; linears with the number of their units. */
+function stagesOf(plan: Plan): string[] {
+  const { words } = compileProgram({ plan, ...sizes });
+  let at = 8;
+  const next = (): number => words[at++];
+  const skip = (count: number): void => {
+    at += count;
+  };
+  next();
+  skip(next());
+  skip(4 * next());
+  skip(2 * next());
+  const stages: string[] = [];
+  for (let stage = next(); stage > 0; stage--) {
+    const kind = stageNames[next()];
+    const count = next();
+    stages.push(kind === 'linear' ? `${kind} ${count}` : kind);
+    for (let i = 0; i < count; i++) {
+      if (kind === 'rows') skip(rowOpWords[words[at]]);
+      else if (kind === 'linear') skip(4 * next() + 1);
+      else skip(kind === 'attention' ? 4 : 5);
+    }
+  }
+  expect(at).toBe(words.length);
+  return stages;
+}
+
+function planOf(ops: readonly Op[]): Plan {
+  return {
+    architecture: 'test',
+    vocabSize: 32,
+    contextLength: 16,
+    layerCount: 1,
+    kvHeadCount: 1,
+    headSize: 32,
+    buffers: ['a', 'b', 'c', 'd'].map((name) => ({ name, width: 32 })),
+    weights: [
+      { kind: 'vector', name: 'norm', size: 32, role: 'norm' },
+      { kind: 'matrix', name: 'w', rows: 32, columns: 32, format: 'bf16' },
+    ],
+    ropes: [],
+    ops: [
+      { kind: 'embed', table: 1, output: 0 },
+      ...ops,
+      { kind: 'logits', input: 0, norm: 0, epsilon: 1e-5, weight: 1 },
+    ],
+  };
+}
