@@ -1,3 +1,4 @@
+export type { GenerateEvent, GenerateRequest } from '@stet/engine';
 export * from './client-frames.js';
 export * from './constants.js';
 export * from './error-frame.js';
