@@ -1,7 +1,8 @@
 // attention: rowCount rows of one sequence, headsPerKv query heads each, over one K/V head of paged Q15 blocks
 // -> output like query. Causal: row r attends to positions 0..firstPosition + r.
 // Accumulates in i32 within chunks of 64 absolute positions (any order) and in f32 across chunks, ascending.
-// Both schedules.
+// Both schedules: for 16 positions and 4 dimensions the integers take 3 dot instructions, floats would take 4
+// multiply-adds and the widening of both planes besides.
 // Queries (row, head) that share the K/V head go through together, so that a load of keys or values serves several.
 #pragma once
 #include "attention_query.inl.h"
