@@ -1,0 +1,15 @@
+import { measureForward } from './forward.js';
+import { measureQuality } from './quality.js';
+import { writeResult } from './result.js';
+
+const benchmarks = { quality: measureQuality, forward: measureForward };
+type Name = keyof typeof benchmarks;
+
+const name = process.argv[2];
+if (name === undefined || !(name in benchmarks)) {
+  console.error(`usage: npm run bench -- ${Object.keys(benchmarks).join('|')} [--save]`);
+  process.exit(2);
+}
+const result = await benchmarks[name as Name]();
+console.table(result.rows);
+if (process.argv.includes('--save')) console.log(`saved ${writeResult(name, result)}`);
