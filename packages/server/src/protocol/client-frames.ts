@@ -39,7 +39,7 @@ export const generateFrameSchema = z.object({
   seed: z.exactOptional(z.int().min(0)),
   temperature: z.exactOptional(z.number().min(0)),
   topK: z.exactOptional(z.int().min(0)),
-  topP: z.exactOptional(z.number().min(0).max(1)),
+  topP: z.exactOptional(z.number().gt(0).max(1)),
   minP: z.exactOptional(z.number().min(0).max(1)),
   frequencyPenalty: z.exactOptional(z.number()),
   presencePenalty: z.exactOptional(z.number()),
