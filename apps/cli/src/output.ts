@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-
 /**
  * Text on stdout, at the pace of whoever reads it. `onClosed` is called when they have gone (`stet run … | head`).
  */
@@ -22,6 +20,6 @@ export class TextOutput {
 
   async write(text: string): Promise<void> {
     if (!this.#isOpen || text === '') return;
-    if (!this.#stream.write(text)) await Promise.race([once(this.#stream, 'drain'), once(this.#stream, 'close')]);
+    await new Promise<void>((resolve) => this.#stream.write(text, () => resolve()));
   }
 }

@@ -1,5 +1,3 @@
-import type { StetError } from '@stet/backend';
-
 /** What `engine.generate` takes. Exactly one of `prompt`, `promptTokens` and `messages`. */
 export interface GenerateRequest {
   readonly prompt?: string;
@@ -20,7 +18,10 @@ export interface GenerateRequest {
   readonly presencePenalty?: number;
   /** Token id (as a string key) to a number added to its logit. */
   readonly logitBias?: Readonly<Record<string, number>>;
-  /** Up to 8 strings of up to 256 characters; the text ends before the first that appears. */
+  /**
+   * Up to 8 strings of 1 to 256 characters. The text ends before the one that is complete first; the token that
+   * completes it is the last id, so that ids, log-probabilities and text end at the same token.
+   */
   readonly stop?: string | readonly string[];
   /** The chosen token's log-probability and those of the n likeliest, 0 .. 20. */
   readonly logprobs?: number;
@@ -71,7 +72,7 @@ export type GenerateEvent =
       readonly promptTokens: number;
       readonly params: ResolvedParams;
     }
-  /** Output tokens `from`, … are final; `text` is what became whole with them. `hash` chains over all committed tokens. */
+  /** Output tokens `from`, … are final; `text` is what became whole with them. `hash` is that of all committed tokens, see `HashChain`. */
   | {
       readonly type: 'commit';
       readonly from: number;
@@ -132,9 +133,11 @@ export interface EngineInfo {
 export interface Engine {
   readonly info: EngineInfo;
   /**
-   * Streams one request. The iterator is pulled: commits that are not read are merged, and a sequence whose unread
-   * tokens pass a limit is paused until they are read. Leaving the loop or aborting `signal` cancels the request and
-   * frees its blocks. Throws `StetError`s: BAD_REQUEST, CONTEXT_LENGTH, QUEUE_FULL, KV_CAPACITY, ABORTED, ….
+   * Streams one request, which begins with the call. The iterator is pulled: commits that are not read are merged, and
+   * a sequence whose unread tokens reach a limit is paused until they are read. Leaving the loop or aborting `signal`
+   * cancels the request and frees its blocks; a request that has ended can still be read. Errors are thrown by the
+   * iterator, never by the call: a refusal by the first read, a failure after what was committed before it. They are
+   * `StetError`s: BAD_REQUEST, CONTEXT_LENGTH, QUEUE_FULL, KV_CAPACITY, ABORTED, ENGINE_CLOSED, ….
    */
   generate(request: GenerateRequest, options?: { readonly signal?: AbortSignal }): AsyncIterableIterator<GenerateEvent>;
   /** Running totals, for benchmarks and monitoring. */
@@ -157,5 +160,3 @@ export interface EngineStats {
   readonly committedTokens: number;
   readonly blocks: { readonly free: number; readonly cached: number; readonly held: number; readonly total: number };
 }
-
-export type EngineError = StetError;

@@ -53,7 +53,7 @@ export class CoreEngine implements StetEngine {
       backend,
       clock,
       onEvents: (events) => this.#dispatch(events),
-      onBroken: (error) => this.#refuseAll(error),
+      onBroken: (error) => this.#giveUp(error),
     });
     this.#host = {
       fingerprint: info.fingerprint,
@@ -151,13 +151,16 @@ export class CoreEngine implements StetEngine {
     return open?.session;
   }
 
-  #refuseAll(error: StetError): void {
+  /** The scheduler cannot be trusted any more, so it is not asked to abort anything. */
+  #giveUp(error: StetError): void {
     this.#refusal ??= error;
-    for (const id of [...this.#sessions.keys()]) this.#cancel(id, error);
+    for (const id of [...this.#sessions.keys()]) this.#forget(id)?.fail(error);
   }
 
   async #close(): Promise<void> {
-    this.#refuseAll(new StetError('STET_ERR_ENGINE_CLOSED', 'the engine was closed'));
+    const error = new StetError('STET_ERR_ENGINE_CLOSED', 'the engine was closed');
+    this.#refusal = error;
+    for (const id of [...this.#sessions.keys()]) this.#cancel(id, error);
     await this.#loop.stop();
     try {
       await this.#parts.backend.close();

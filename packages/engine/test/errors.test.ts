@@ -163,6 +163,23 @@ describe('a backend that fails', () => {
     await expect(readAll(fake.engine.generate(OK))).rejects.toMatchObject({ code: 'STET_ERR_BACKEND_FAILED', cause });
   });
 
+  it('to give a result ends every request and every later one, since the scheduler has lost the step', async () => {
+    const create = createFakeBackend();
+    await using engine = await createEngine({
+      model: await toyModel(fakeLoad()),
+      backend: async (given) => {
+        const backend = await create(given);
+        let steps = 0;
+        const forward: typeof backend.forward = async (step) => (++steps > 5 ? {} : backend.forward(step));
+        return { info: backend.info, forward, close: () => backend.close() };
+      },
+    });
+    const failure = { code: 'STET_ERR_BACKEND_FAILED', message: expect.stringContaining('gave no result') };
+    const answers = await Promise.allSettled([1, 2].map(() => readAll(engine.generate(OK))));
+    for (const answer of answers) expect(answer).toMatchObject({ status: 'rejected', reason: failure });
+    await expect(readAll(engine.generate(OK))).rejects.toMatchObject(failure);
+  });
+
   it('to be created leaves nothing open', async () => {
     let closed = 0;
     const model = await toyModel(fakeLoad(), () => closed++);

@@ -65,7 +65,8 @@ export function describeDemo(result: DemoResult): string {
       ];
     }),
   );
-  return [answers, '', ...verdict(result), '', speed].join('\n');
+  const speedTitle = `${THROUGHPUT_REQUESTS} greedy requests at once, median of ${result.throughputRuns}:`;
+  return [answers, '', ...verdict(result), '', speedTitle, speed].join('\n');
 }
 
 function verdict({ comparisons }: DemoResult): string[] {

@@ -40,6 +40,8 @@ export interface Trial {
 export interface DemoResult {
   readonly trials: readonly Trial[];
   readonly comparisons: Readonly<Record<Kind, Comparison>>;
+  /** Repetitions of each throughput measurement. */
+  readonly throughputRuns: number;
   /** Median of the repetitions. */
   readonly tokensPerSecond: Readonly<Record<Mix, number>>;
 }
@@ -59,7 +61,7 @@ export async function runDemo(engine: StetEngine, options: DemoOptions): Promise
     deterministic: compareAnswers(resultsOf(trials, 'deterministic')),
     ordinary: compareAnswers(resultsOf(trials, 'ordinary')),
   };
-  return { trials, comparisons, tokensPerSecond };
+  return { trials, comparisons, throughputRuns: options.scale.throughputRepetitions, tokensPerSecond };
 }
 
 export function resultsOf(trials: readonly Trial[], kind: Kind): TrialResult[] {

@@ -50,11 +50,11 @@ function randomRequest(random: Random, maxOutputTokens: number): GenerateRequest
   };
 }
 
-/** Requests of equal length that arrive together; `deterministicCount` of them are deterministic. Nothing else differs between mixes. */
+/** Greedy requests of equal length that arrive together; the first ones are deterministic. Nothing else differs between mixes. */
 export function throughputMix(count: number, deterministicCount: number, outputTokens: number): GenerateRequest[] {
   return Array.from({ length: count }, (_, i) => ({
     prompt: OPENINGS[i % OPENINGS.length]!,
     deterministic: i < deterministicCount,
-    ...{ seed: i, temperature: 0.7, maxTokens: outputTokens, ignoreEos: true },
+    ...{ temperature: 0, maxTokens: outputTokens, ignoreEos: true },
   }));
 }

@@ -1,3 +1,4 @@
+import { bytesToHex } from '@noble/hashes/utils.js';
 import type { GenerateEvent, TokenLogprobText } from '../api.js';
 import type { CompletionUsage, FinishReason, StetBlock } from './shapes.js';
 
@@ -58,7 +59,7 @@ export interface AnswerHead {
 
 export function answerHead(prefix: 'chatcmpl' | 'cmpl', model: string, accepted: Accepted): AnswerHead {
   return {
-    id: `${prefix}-${crypto.randomUUID()}`,
+    id: `${prefix}-${bytesToHex(crypto.getRandomValues(new Uint8Array(12)))}`,
     created: Math.floor(Date.now() / 1000),
     model,
     system_fingerprint: accepted.fingerprint,

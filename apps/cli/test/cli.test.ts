@@ -1,0 +1,199 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { cpuFeatures } from '@stet/backend-cpu';
+import { describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+
+const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+const cpu = cpuFeatures();
+const isBuilt = existsSync(main);
+const title = isBuilt ? 'stet' : 'stet (skipped: not built, run `npm run build`)';
+const onCpu = cpu.available ? 'on the CPU backend' : `on the CPU backend (skipped: ${cpu.reason})`;
+
+interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function start(...args: string[]): ChildProcess {
+  return spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+function finished(child: ChildProcess): Promise<Outcome> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr })));
+}
+
+const stet = (...args: string[]) => finished(start(...args));
+
+/** Resolves when `stream` has said something that fits. */
+function said(stream: NodeJS.ReadableStream, pattern: RegExp): Promise<RegExpExecArray> {
+  let text = '';
+  return new Promise((resolve) => {
+    stream.on('data', (chunk) => {
+      text += String(chunk);
+      const match = pattern.exec(text);
+      if (match) resolve(match);
+    });
+  });
+}
+
+const STORY = ['run', 'Once upon a time', '--max-tokens', '20'];
+
+describe.skipIf(!isBuilt)(title, () => {
+  it('says what is wrong in one line, what to do in the next, and with which code', async () => {
+    const usage: [string[], RegExp][] = [
+      [[], /^Usage: stet/],
+      [['run'], /^error USAGE: missing required argument 'prompt'\nhint: /],
+      [['run', 'x', '--temprature', '1'], /^error USAGE: unknown option '--temprature'/],
+      [['run', 'x', '--backend', 'gpu'], /^error USAGE: .*'--backend <name>' argument 'gpu' is invalid/],
+      [['run', 'x', '--max-tokens', '0'], /^error USAGE: .*must be an integer from 1/],
+      [['run', 'x', '--temperature', 'hot'], /^error USAGE: .*must be a number/],
+      [['run', 'x', 'y'], /^error USAGE: too many arguments/],
+      [['sing'], /^error USAGE: unknown command 'sing'/],
+    ];
+    const failed: [string[], RegExp][] = [
+      [['run', 'x', '--model', '/nowhere'], /^error STET_ERR_MODEL_NOT_FOUND: .*nowhere\nhint: .+\n$/],
+      [['run', 'x', '--backend', 'reference', '--threads', '2'], /^error STET_ERR_UNSUPPORTED: --threads/],
+      [['run', 'x', '--backend', 'reference', '--top-p', '2'], /^error STET_ERR_BAD_REQUEST: topP/],
+      [['run', 'x', '--backend', 'reference', '--max-tokens', '2000'], /^error STET_ERR_CONTEXT_LENGTH: /],
+      [['serve', '--backend', 'reference', '--host', '0.0.0.0'], /^error STET_ERR_UNSUPPORTED: host 0\.0\.0\.0/],
+    ];
+    const expectAll = async (cases: [string[], RegExp][], code: number) => {
+      for (const [args, stderr] of cases) {
+        const outcome = await stet(...args);
+        expect([args, outcome]).toEqual([args, { code, stdout: '', stderr: expect.stringMatching(stderr) }]);
+        expect(outcome.stderr).not.toMatch(/^\s+at /m);
+      }
+    };
+    await expectAll(usage, 2);
+    await expectAll(failed, 1);
+  });
+
+  it('shows help and version', async () => {
+    expect(await stet('--version')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+    expect(await stet('run', '--help')).toMatchObject({ code: 0, stdout: expect.stringContaining('--deterministic') });
+  });
+
+  it('gives the same deterministic text on the reference, and ends cleanly at ctrl-C', async () => {
+    const text = (await stet(...STORY, '--deterministic', '--backend', 'reference')).stdout;
+    expect(text.length).toBeGreaterThan(20);
+    const child = start('run', 'Once upon a time', '--backend', 'reference', '--max-tokens', '900', '--ignore-eos');
+    const outcome = finished(child);
+    await said(child.stdout!, /\w+ \w+/);
+    child.kill('SIGINT');
+    const { code, stdout, stderr } = await outcome;
+    expect({ code, stderr }).toEqual({ code: 130, stderr: '' });
+    expect(stdout.startsWith(text.slice(0, 5))).toBe(true);
+  });
+
+  it('says with --json what doctor found', async () => {
+    const { code, stdout } = await stet('doctor', '--json');
+    const report = JSON.parse(stdout) as {
+      model: { status: string };
+      backends: {
+        name: string;
+        status: string;
+        selfTest?: { failures: string[]; vectors: number };
+        answerHash?: string;
+      }[];
+    };
+    expect(code).toBe(0);
+    expect(report.model.status).toBe('ready');
+    const ready = report.backends.filter(({ status }) => status === 'ready');
+    expect(ready.map(({ name }) => name)).toEqual(cpu.available ? ['cpu', 'reference'] : ['reference']);
+    for (const { selfTest } of ready) expect(selfTest).toMatchObject({ failures: [], vectors: expect.any(Number) });
+    expect(new Set(ready.map(({ answerHash }) => answerHash)).size).toBe(1);
+    expect(await stet('doctor', '--model', '/nowhere', '--json')).toMatchObject({ code: 1 });
+  });
+});
+
+describe.skipIf(!isBuilt || !cpu.available)(`${title} ${onCpu}`, () => {
+  it('prints the text alone on stdout, the same deterministic one for any threads and instruction set', async () => {
+    const reference = await stet(...STORY, '--deterministic', '--backend', 'reference', '--stats');
+    const hash = /hash +([0-9a-f]{64})/.exec(reference.stderr)![1];
+    const isas = cpu.available ? cpu.isas.filter((isa) => isa.available).map((isa) => isa.name) : [];
+    for (const isa of isas) {
+      for (const threads of ['1', '3']) {
+        const outcome = await stet(...STORY, '--deterministic', '--stats', '--isa', isa, '--threads', threads);
+        expect(outcome).toMatchObject({ code: 0, stdout: reference.stdout });
+        expect(outcome.stderr).toContain(`hash         ${hash}`);
+      }
+    }
+  });
+
+  it('prints the first token within 2 s of a cold start', async () => {
+    const seconds: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const { stderr } = await stet(...STORY, '--stats');
+      seconds.push(Number(/first token (\d+\.\d+) s after/.exec(stderr)![1]));
+    }
+    expect(Math.min(...seconds)).toBeLessThan(2);
+  });
+
+  it('prints log-probabilities on stderr and ends at a stop string', async () => {
+    const outcome = await stet(...STORY, '--logprobs', '2', '--stop', 'little');
+    expect(outcome.stdout.endsWith('a ')).toBe(true);
+    const rows = outcome.stderr.trimEnd().split('\n');
+    expect(rows.length).toBeGreaterThan(3);
+    for (const row of rows) expect(row).toMatch(/^\d+\t".+"\t-\d+\.\d{6}\t".+" -?\d/);
+  });
+
+  it('ends quietly when the reader of its output goes', async () => {
+    const child = start('run', 'Once upon a time', '--max-tokens', '1000', '--ignore-eos');
+    const outcome = finished(child);
+    await said(child.stdout!, /\w+/);
+    child.stdout!.destroy();
+    expect(await outcome).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('serves until SIGTERM', async () => {
+    const child = start('serve', '--port', '0', '--kv-memory', '16');
+    const outcome = finished(child);
+    const [, url] = await said(child.stdout!, /stream: (ws:\S+)\)/);
+    const socket = new WebSocket(url!, 'stet.v1');
+    const frames: { type: string; text?: string }[] = [];
+    await new Promise<void>((resolve) => {
+      socket.on('open', () =>
+        socket.send(JSON.stringify({ type: 'generate', id: 'a', prompt: 'Once upon a time', maxTokens: 8 })),
+      );
+      socket.on('message', (data) => {
+        frames.push(JSON.parse(String(data)) as (typeof frames)[number]);
+        if (frames.at(-1)!.type === 'done') resolve();
+      });
+    });
+    socket.close();
+    expect(frames.map((frame) => frame.text ?? '').join('')).toMatch(/^, there was/);
+    child.kill('SIGTERM');
+    expect(await outcome).toMatchObject({ code: 0, stderr: expect.stringContaining('draining') });
+  });
+
+  it('shows in the demo that deterministic answers repeat, with one line of JSON on stdout', {
+    timeout: 180_000,
+  }, async () => {
+    const { code, stdout, stderr } = await stet('demo', '--quick', '--json');
+    expect([code, stdout.trimEnd().split('\n').length]).toEqual([0, 1]);
+    const rate = expect.toSatisfy((value: number) => value > 0) as number;
+    expect(JSON.parse(stdout)).toEqual({
+      deterministic: { runs: 6, distinct: 1, distinctLogprobs: 1 },
+      ordinary: { runs: 6, distinct: expect.any(Number), firstDifference: expect.toSatisfy(isIndexOrNull) },
+      ...{ windows: expect.any(Number), rollbacks: expect.any(Number), recomputedTokens: expect.any(Number) },
+      tokensPerSecond: { none: rate, oneOf11: rate, all: rate },
+    });
+    expect(stderr).toMatch(/crowd seed \d+/);
+    expect(stderr).not.toContain('Warning');
+  });
+});
+
+function isIndexOrNull(value: unknown): boolean {
+  return value === null || (Number.isInteger(value) && (value as number) >= 0);
+}
