@@ -40,6 +40,20 @@ describe('a tokenizer', () => {
     expect(byteTokenizer.decode(ids, { skipSpecialTokens: false })).toBe('h<|end|>i<not é special>');
   });
 
+  it('obeys what an added token says about the spaces around it', () => {
+    const json = byteTokenizerJson();
+    const added_tokens = json.added_tokens.map((token) => ({ ...token, lstrip: true, rstrip: true }));
+    const stripping = createTokenizer({ ...json, added_tokens });
+    expect(byteTokenizer.encode('a <|end|> b', { addSpecialTokens: false })).toEqual([0x61, 0x20, 257, 0x20, 0x62]);
+    expect(stripping.encode('a <|end|> b', { addSpecialTokens: false })).toEqual([0x61, 257, 0x62]);
+  });
+
+  it('fails with a StetError where a part of it shows itself malformed', () => {
+    const json = { ...byteTokenizerJson(), post_processor: { type: 'TemplateProcessing' } };
+    const encode = () => createTokenizer(json).encode('a', { addSpecialTokens: true });
+    expect(encode).toThrow(expect.objectContaining({ code: 'STET_ERR_BAD_TOKENIZER' }));
+  });
+
   it('puts the bos token in front when it is told to, once', () => {
     const byString = createTokenizer(byteTokenizerJson(), { beginning: '<|begin|>' });
     const byId = createTokenizer(byteTokenizerJson(), { beginning: 256 });
@@ -99,7 +113,14 @@ describe('a tokenizer', () => {
     ['no object', 7, /tokenizer\.json/],
     ['no model', { decoder: { type: 'ByteLevel' } }, /model/],
     ['no decoder', { ...byteTokenizerJson(), decoder: null }, /no decoder/],
-    ['an unknown model', { ...byteTokenizerJson(), model: { type: 'Magic' } }, /Magic/],
+    ['an unknown model', { ...byteTokenizerJson(), model: { type: 'Magic', vocab: {} } }, /model\.type/],
+    ['an unknown pattern', { ...byteTokenizerJson(), pre_tokenizer: { type: 'Split', pattern: {} } }, /pattern/],
+    ['an unknown step', { ...byteTokenizerJson(), normalizer: { type: 'Magic' } }, /cannot be used: .*Magic/],
+    ['no vocabulary', { ...byteTokenizerJson(), model: { type: 'BPE' } }, /model\.vocab has neither/],
+    ['a huge id', { ...byteTokenizerJson(), model: { type: 'BPE', vocab: { a: 4e9 } } }, /the id 4000000000/],
+    ['a huge added id', { ...byteTokenizerJson(), added_tokens: [{ id: 4e9, content: 'x' }] }, /added_tokens/],
+    ['an empty added token', { ...byteTokenizerJson(), added_tokens: [{ id: 1, content: '' }] }, /added_tokens/],
+    ['a token without a score', { ...byteTokenizerJson(), model: { type: 'Unigram', vocab: [['a']] } }, /model\.vocab/],
     ['an unsupported decoder', { ...byteTokenizerJson(), decoder: { type: 'CTC' } }, /CTC/],
     ['a bad added token', { ...byteTokenizerJson(), added_tokens: [{ id: -1, content: 'x' }] }, /added_tokens/],
   ])('refuses a file with %s', (_what, json, message) => {

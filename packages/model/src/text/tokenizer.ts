@@ -35,18 +35,14 @@ export interface TokenizerOptions {
   readonly beginning?: string | number;
 }
 
-const addedToken = z.object({
-  id: z
-    .number()
-    .int()
-    .min(0)
-    .max(2 ** 31),
-  content: z.string(),
-  special: z.boolean().optional(),
-});
+/** Ids are indices of arrays: a huge one would take memory and time that the file's size does not show. */
+const MAX_ID = 2 ** 22;
+const tokenId = z.number().int().min(0).max(MAX_ID);
+const addedToken = z.looseObject({ id: tokenId, content: z.string().min(1), special: z.boolean().optional() });
 const schema = z.looseObject({
   added_tokens: z.array(addedToken).nullish(),
-  model: z.looseObject({ type: z.string().nullish() }),
+  // The oldest files do not say that they are BPE.
+  model: z.looseObject({ type: z.enum(['BPE', 'Unigram']).default('BPE'), vocab: z.unknown().optional() }),
   normalizer: z.unknown().optional(),
   pre_tokenizer: z.unknown().optional(),
   post_processor: z.unknown().optional(),
@@ -61,9 +57,10 @@ export function createTokenizer(json: unknown, options: TokenizerOptions = {}): 
     throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json: ${issue.path.join('.') || 'it'}: ${issue.message}`);
   }
   const added = parsed.data.added_tokens ?? [];
+  checkPatterns(parsed.data.normalizer);
+  checkPatterns(parsed.data.pre_tokenizer);
+  const vocabSize = Math.max(vocabularySize(parsed.data.model.vocab), ...added.map(({ id }) => id + 1));
   const library = createLibrary(parsed.data, added);
-  const vocabulary = [...library.get_vocab().values()];
-  const vocabSize = vocabulary.reduce((largest, id) => Math.max(largest, id), -1) + 1;
   const specialIds = new Set(added.filter((token) => token.special).map((token) => token.id));
   const pieces = tokenPieces(decoderRule(parsed.data.decoder), {
     tokenOf: (id) => library.id_to_token(id),
@@ -76,7 +73,7 @@ export function createTokenizer(json: unknown, options: TokenizerOptions = {}): 
     specialIds,
     pieces,
     encode: (text, { addSpecialTokens }) => {
-      const ids = library.encode(text, { add_special_tokens: addSpecialTokens }).ids;
+      const ids = encodeWith(library, text, addSpecialTokens);
       if (addSpecialTokens && beginning !== undefined && ids[0] !== beginning) ids.unshift(beginning);
       for (const id of ids) checkId(id, idLimit, library);
       return ids;
@@ -95,6 +92,54 @@ export function createTokenizer(json: unknown, options: TokenizerOptions = {}): 
     },
     idOf: (token) => library.token_to_id(token),
   };
+}
+
+/** One more than the largest id of a vocabulary: token to id (BPE, WordPiece), or [token, score] by id (Unigram). */
+function vocabularySize(vocab: unknown): number {
+  if (Array.isArray(vocab)) {
+    const isPair = (entry: unknown): boolean =>
+      Array.isArray(entry) && typeof entry[0] === 'string' && Number.isFinite(entry[1]);
+    if (!vocab.every(isPair)) badVocabulary('an entry that is not a token and its score');
+    return vocab.length;
+  }
+  if (typeof vocab !== 'object' || vocab === null) badVocabulary('neither tokens by id nor ids by token');
+  let size = 0;
+  for (const id of Object.values(vocab) as unknown[]) {
+    if (!Number.isInteger(id) || (id as number) < 0 || (id as number) > MAX_ID)
+      badVocabulary(`the id ${String(id).slice(0, 30)}`);
+    size = Math.max(size, (id as number) + 1);
+  }
+  return size;
+}
+
+function badVocabulary(what: string): never {
+  throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json: model.vocab has ${what}`);
+}
+
+const MAX_DEPTH = 16;
+
+/** The library skips a step whose pattern it does not know; texts would be cut in other places. */
+function checkPatterns(value: unknown, depth = 0): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (depth > MAX_DEPTH) throw new StetError('STET_ERR_BAD_TOKENIZER', 'tokenizer.json is nested too deeply');
+  for (const [key, inner] of Object.entries(value)) {
+    if (key === 'pattern' && typeof (inner?.String ?? inner?.Regex) !== 'string') {
+      const text = JSON.stringify(inner).slice(0, 100);
+      throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json has a pattern that is not supported: ${text}`);
+    }
+    checkPatterns(inner, depth + 1);
+  }
+}
+
+/** A normalizer or pre-tokenizer that is malformed shows only when it is used. */
+function encodeWith(library: Library, text: string, addSpecialTokens: boolean): number[] {
+  try {
+    return library.encode(text, { add_special_tokens: addSpecialTokens }).ids;
+  } catch (cause) {
+    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json cannot encode: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
 }
 
 function beginningId(beginning: string | number | undefined, library: Library): number | undefined {
