@@ -12,7 +12,7 @@ import {
 import { type Addon, type NativeHandle, type NativeIsa, requireAddon, rethrowNative } from './addon.js';
 import { loadNative } from './load.js';
 import { type CpuOptions, chooseIsa, chooseThreads, describeDevice, isaNumber } from './options.js';
-import { checkKernels } from './self-test.js';
+import { checkCanonical } from './self-test.js';
 import { StepMemory } from './step-memory.js';
 
 /**
@@ -28,7 +28,9 @@ export function createCpuBackend(options: CpuOptions = {}): BackendFactory {
     const addon = requireAddon();
     const isa = chooseIsa(addon, options.isa ?? 'auto');
     const threads = chooseThreads(options.threads);
-    if (options.selfTest ?? true) await checkKernels(addon, isa.name);
+    if (options.selfTest ?? true) {
+      await checkCanonical(addon, isa.name, createCpuBackend({ isa: isa.name, threads, selfTest: false }));
+    }
     const handle = await loadNative(addon, isaNumber[isa.name], threads, load);
     return new CpuBackend(addon, handle, infoOf(addon, handle, isa, threads, load));
   };

@@ -9,7 +9,7 @@ export interface CpuOptions {
   readonly threads?: number;
   /** Instruction set of the kernels: the default `auto` is the best that this CPU has. */
   readonly isa?: IsaOption;
-  /** Whether the golden vectors are checked before the first load of an instruction set in this process; the default is true. */
+  /** Whether golden vectors and models are checked before the first load of an instruction set in this process; the default is true. */
   readonly selfTest?: boolean;
 }
 
