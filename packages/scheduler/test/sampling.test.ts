@@ -38,9 +38,14 @@ describe('gumbel noise', () => {
     expect(noise.at(3)).not.toBe(ahead[0]);
   });
 
-  it('never passes the bound that pruning relies on', () => {
+  it('never passes the bounds that pruning relies on', () => {
     const u = (2 ** 32 - 1 + 0.5) * 2 ** -32;
     expect(-Math.log(-Math.log(u))).toBeLessThan(GUMBEL_MAX);
+    const noise = new GumbelNoise();
+    for (let index = 0; index < 200; index++) {
+      noise.aim(77, index);
+      for (let token = 0; token < 100; token++) expect(noise.at(token)).toBeLessThan(noise.bound(token));
+    }
   });
 });
 

@@ -25,13 +25,13 @@ export function philox(counter: Uint32Array, key0: number, key1: number, output:
   output[3] = c3;
 }
 
-/** The upper 32 bits of the 64-bit product of two unsigned words. */
+/** The upper 32 bits of the 64-bit product of two unsigned words, in 16-bit halves; no sum here passes 32 bits. */
 function multiplyHigh(a: number, b: number): number {
   const aLow = a & 0xffff;
   const aHigh = a >>> 16;
   const bLow = b & 0xffff;
   const bHigh = b >>> 16;
-  const middle = Math.imul(aHigh, bLow) + (Math.imul(aLow, bLow) >>> 16);
-  const carry = (Math.imul(aLow, bHigh) >>> 0) + ((middle >>> 0) & 0xffff);
-  return (Math.imul(aHigh, bHigh) + (middle >>> 16) + Math.floor(carry / 65536)) | 0;
+  const middle = (Math.imul(aHigh, bLow) + (Math.imul(aLow, bLow) >>> 16)) | 0;
+  const carry = (Math.imul(aLow, bHigh) + (middle & 0xffff)) | 0;
+  return (Math.imul(aHigh, bHigh) + (middle >>> 16) + (carry >>> 16)) | 0;
 }

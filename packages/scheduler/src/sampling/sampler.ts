@@ -68,25 +68,33 @@ export class Sampler {
     }
     if (params.topK > 0) count = keepTopK(ids, scaled, count, params.topK, largest);
     if (params.topP < 1) count = keepTopP(ids, scaled, count, params.topP, largest);
-    return this.choose(count, largest, params.minP, seed, outputIndex);
+    return this.choose(count, best, largest, params.minP, seed, outputIndex);
   }
 
-  /** Gumbel-max over the candidates: the largest of value + noise, the lowest id among equals. */
-  private choose(count: number, largest: number, minP: number, seed: number, outputIndex: number): number {
-    this.noise.aim(seed, outputIndex);
-    const floor = minP > 0 ? largest + ln(minP) : -Infinity;
-    let winner = -1;
-    let winning = -Infinity;
+  /** Gumbel-max over the candidates: the largest of value + noise, the lowest id among equals. Begins with the likeliest. */
+  private choose(
+    count: number,
+    best: number,
+    largest: number,
+    minP: number,
+    seed: number,
+    outputIndex: number,
+  ): number {
+    const { ids, scaled, noise } = this;
+    noise.aim(seed, outputIndex);
+    const floor = minP > 0 ? largest + ln(minP) : Number.NEGATIVE_INFINITY;
+    let winner = best;
+    let winning = largest + noise.at(best);
     for (let i = 0; i < count; i++) {
-      const value = this.scaled[i]!;
-      if (value < floor || value + GUMBEL_MAX <= winning) continue;
-      const score = value + this.noise.at(this.ids[i]!);
-      if (score > winning) {
+      const value = scaled[i]!;
+      const id = ids[i]!;
+      if (value < floor || value + GUMBEL_MAX < winning || value + noise.bound(id) < winning) continue;
+      const score = value + noise.at(id);
+      if (score > winning || (score === winning && id < winner)) {
         winning = score;
-        winner = this.ids[i]!;
+        winner = id;
       }
     }
-    assert(winner >= 0, 'a draw without candidates');
     return winner;
   }
 }
