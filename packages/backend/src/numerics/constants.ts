@@ -3,6 +3,7 @@
  * All are rounded to f32 once.
  */
 
+// biome-ignore lint/suspicious/noApproximativeNumericConstant: written out, so that its bits stand here
 const LOG2E = 1.4426950408889634;
 
 /** Elements of a quantized block: weights, activations and K/V. */

@@ -5,6 +5,7 @@ import { exponentOf64, pow2 } from './bits.js';
  * functions may differ in the last place. Used for rope tables, attention factors, sampling and log-probabilities.
  */
 
+// biome-ignore lint/suspicious/noApproximativeNumericConstant: written out, so that its bits stand here
 const LN2 = 0.6931471805599453;
 /** ln 2 in two parts: the first has 33 bits, so its product with an exponent is exact. */
 const LN2_HIGH = 0.6931471803691238;

@@ -43,6 +43,7 @@ export function attentionCases(): OpCaseSpec[] {
     spec('jumps around a shift of 64', 'full', 710, shape(1, 1, 32, 16, [64, 128, 200, 320, 450, 639]), jumping),
     spec('more jumps', 'full', 711, shape(1, 1, 64, 16, [100, 192, 300, 420, 575]), jumping),
     spec('shifts of exactly 62 to 65', 'full', 713, shape(8, 8, 32, 16, [63, 64, 66]), exactShifts),
+    spec('scores whose blocks cancel', 'full', 715, shape(1, 1, 128, 16, [0, 20, 63, 70]), cancelling),
     spec('scores at both clamps', 'full', 714, shape(1, 1, 32, 16, [0, 5, 40, 63, 90, 95]), clamped),
   ];
 }
@@ -163,5 +164,16 @@ const clamped: Fill = (random, spec) => {
     return levels[Math.floor(i / spec.headSize)]! * keyUnit(spec.headSize);
   });
   const query = new Float32Array(queryCount(spec)).map((_, i) => (Math.floor(i / spec.headSize) % 2 === 0 ? 1 : -1));
+  return { key, value: bellValues(random, kvCount(spec)), query };
+};
+
+/** Blocks 0 and 2 of a head give large products that cancel, so that the order in which a score is summed shows. */
+const cancelling: Fill = (random, spec) => {
+  const { headSize } = spec;
+  const key = bellValues(random, kvCount(spec));
+  const query = bellValues(random, queryCount(spec));
+  for (let i = 0; i < key.length; i++) if (i % headSize < 32) key[i] = key[i]! * pow2(15);
+  for (let i = 0; i < key.length; i++) if (Math.floor((i % headSize) / 32) === 2) key[i] = -key[i - 64]!;
+  for (let i = 0; i < query.length; i++) if (Math.floor((i % headSize) / 32) === 2) query[i] = query[i - 64]!;
   return { key, value: bellValues(random, kvCount(spec)), query };
 };
