@@ -137,7 +137,8 @@ describe('the connection', () => {
   it('fails with a code where there is no server', async () => {
     const error = await connect('ws://127.0.0.1:1').catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'STET_ERR_CONNECTION', retryable: true });
-    expect((error as Error).message).toContain('ECONNREFUSED');
+    const detailed = await connect('ws://127.0.0.1:1', { WebSocket }).catch((thrown: unknown) => thrown);
+    expect((detailed as Error).message).toContain('ECONNREFUSED');
     for (const address of ['nonsense', 'ftp://a', ''])
       await expect(connect(address)).rejects.toMatchObject({ code: 'STET_ERR_UNSUPPORTED' });
   });

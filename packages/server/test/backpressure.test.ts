@@ -24,7 +24,7 @@ describe('a client that does not read', () => {
     const { connect, engine, server } = await serve(wide, marks);
     const slow = await connect();
     slow.raw.pause();
-    const streams = [slow.generate('a', { maxTokens: 4000 }), slow.generate('b', { maxTokens: 4000 })];
+    const streams = [slow.generate('a', { maxTokens: 2500 }), slow.generate('b', { maxTokens: 2500 })];
     let greatest = 0;
     const watch = setInterval(() => {
       greatest = Math.max(greatest, server.stats().unsentBytes);
@@ -38,7 +38,7 @@ describe('a client that does not read', () => {
     slow.raw.resume();
     const [a, b] = await Promise.all(streams);
     clearInterval(watch);
-    expect([a!.tokens.length, b!.tokens.length]).toEqual([4000, 4000]);
+    expect([a!.tokens.length, b!.tokens.length]).toEqual([2500, 2500]);
     // The mark, and one frame of each stream that was under way, merged from all it may leave unread.
     expect(greatest).toBeLessThan(marks.highWaterBytes + 2 * (wide.maxUnreadTokens + 2) * 4200);
   });

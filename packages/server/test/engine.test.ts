@@ -3,6 +3,7 @@ import { cpuFeatures, createCpuBackend } from '@stet/backend-cpu';
 import { createEngine, type GenerateEvent, type StetEngine } from '@stet/engine';
 import { loadModelFolder } from '@stet/model/node';
 import { createReferenceBackend } from '@stet/reference';
+import { dvr } from '@stet/scheduler';
 import { createServer } from '@stet/server';
 import { talesFolder, talesName } from '@stet/tales';
 import { describe, expect, it } from 'vitest';
@@ -25,6 +26,7 @@ async function withServer(
   await using engine = await createEngine({
     model: loadModelFolder(talesFolder, { name: talesName }),
     backend,
+    policy: dvr(),
     kv: { blockCount: 600 },
   });
   const sockets: TestSocket[] = [];
