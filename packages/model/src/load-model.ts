@@ -4,6 +4,7 @@ import { parseGenerationConfig } from './config/generation-config.js';
 import { checkId, type LlamaConfig, parseModelConfig } from './config/model-config.js';
 import { type Hasher, javascriptHasher } from './digest/hasher.js';
 import { modelDigest } from './digest/model-digest.js';
+import { quote } from './files/quote.js';
 import { readJson } from './files/read-file.js';
 import type { FileSource } from './files/source.js';
 import { llamaPlan } from './plan/llama-plan.js';
@@ -125,7 +126,7 @@ function checkTensors(plan: Plan, config: LlamaConfig, checkpoint: Checkpoint): 
       'STET_ERR_BAD_TENSOR',
       `${checkpoint.tensors.get(unknown[0]!)!.file} has tensors that ${config.architecture} with this config.json has no use for: ${unknown
         .slice(0, 3)
-        .map((name) => name.slice(0, 100))
+        .map(quote)
         .join(', ')}${more}`,
     );
   }

@@ -97,7 +97,7 @@ describe('a loaded model', () => {
     const norm = smallTensor('model.layers.0.self_attn.q_norm.weight', [8]);
     await expect(load({ 'model.safetensors': safetensors([...small(), norm]) })).rejects.toMatchObject({
       code: 'STET_ERR_BAD_TENSOR',
-      message: expect.stringContaining('no use for: model.layers.0.self_attn.q_norm.weight'),
+      message: expect.stringContaining('no use for: "model.layers.0.self_attn.q_norm.weight"'),
     });
   });
 

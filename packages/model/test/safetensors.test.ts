@@ -151,8 +151,8 @@ describe('a checkpoint', () => {
   it.each<[string, Record<string, Uint8Array>, RegExp]>([
     ['names a missing shard', shards({ ...good, c: 'three.safetensors' }), /"three\.safetensors", which is missing/],
     ['names a file elsewhere', shards({ ...good, c: '../three.safetensors' }), /which is missing/],
-    ['names a file of another kind', shards({ ...good, c: 'one.bin' }), /no safetensors file for c/],
-    ['names no file', shards({ a: 7 }), /no safetensors file for a/],
+    ['names a file of another kind', shards({ ...good, c: 'one.bin' }), /no safetensors file for "c"/],
+    ['names no file', shards({ a: 7 }), /no safetensors file for "a"/],
     [
       'puts a tensor in the wrong shard',
       shards({ ...good, b: 'one.safetensors', a: 'two.safetensors' }),
@@ -161,17 +161,17 @@ describe('a checkpoint', () => {
     [
       'lists a tensor that is nowhere',
       shards({ ...good, c: 'one.safetensors' }),
-      /c is in one\.safetensors, where it is not/,
+      /"c" is in one\.safetensors, where it is not/,
     ],
     [
       'leaves a tensor out',
       { ...shards(good), 'two.safetensors': safetensors([smallTensor('b', [2]), smallTensor('c', [2])]) },
-      /does not list c of two/,
+      /does not list "c" of two/,
     ],
     [
       'has a tensor in two shards',
       { ...shards(good), 'two.safetensors': safetensors([smallTensor('a', [2]), smallTensor('b', [2])]) },
-      /a is in one\.safetensors and again in two/,
+      /has the tensor "a" in one\.safetensors and again in two/,
     ],
     ['has an empty map', shards({}), /empty weight_map/],
     ['has a list for a map', shards([]), /no weight_map/],

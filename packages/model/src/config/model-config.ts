@@ -1,5 +1,6 @@
 import { StetError } from '@stet/backend';
 import { z } from 'zod';
+import { quote } from '../files/quote.js';
 import { badConfig, parseConfig } from './config-error.js';
 import { type RopeConfig, ropeConfig, ropeFields } from './rope-config.js';
 
@@ -81,7 +82,7 @@ export function parseModelConfig(value: unknown): LlamaConfig {
   if (fields.quantization_config != null)
     badConfig('quantization_config is not supported; use the unquantized checkpoint');
   if (fields.hidden_act !== 'silu' && fields.hidden_act !== 'swish') {
-    badConfig(`hidden_act ${JSON.stringify(fields.hidden_act)} is not supported, only silu`);
+    badConfig(`hidden_act ${quote(fields.hidden_act)} is not supported, only silu`);
   }
   if (Math.fround(hiddenSize * fields.rms_norm_eps) < MIN_SCALED_EPSILON) {
     badConfig(`rms_norm_eps ${fields.rms_norm_eps} is too small for the numerics`);
@@ -127,8 +128,7 @@ function parseArchitecture(value: unknown): SupportedArchitecture {
   const fields = parseConfig(identity, value, 'config.json');
   const name = fields.architectures?.[0];
   if (name === undefined || !Object.hasOwn(architectures, name)) {
-    const found =
-      name === undefined ? 'names no architecture' : `names the architecture ${JSON.stringify(name.slice(0, 100))}`;
+    const found = name === undefined ? 'names no architecture' : `names the architecture ${quote(name)}`;
     throw new StetError(
       'STET_ERR_UNKNOWN_ARCHITECTURE',
       `config.json ${found}; supported are ${supportedArchitectures.join(', ')}`,
@@ -136,7 +136,7 @@ function parseArchitecture(value: unknown): SupportedArchitecture {
   }
   const architecture = name as SupportedArchitecture;
   if (fields.model_type != null && fields.model_type !== architectures[architecture]) {
-    badConfig(`model_type ${JSON.stringify(fields.model_type.slice(0, 100))} does not go with ${architecture}`);
+    badConfig(`model_type ${quote(fields.model_type)} does not go with ${architecture}`);
   }
   return architecture;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { quote } from '../files/quote.js';
 import { badConfig } from './config-error.js';
 
 /** A rotary embedding as a config asks for it, old or new style, defaults filled in. */
@@ -114,7 +115,7 @@ export function ropeConfig(fields: RopeFields): RopeConfig {
         rounding: (given.truncate ?? true) ? 'whole' : 'none',
       };
     default:
-      badConfig(`rope type ${JSON.stringify(type)} is not supported; supported are ${SUPPORTED_TYPES.join(', ')}`);
+      badConfig(`rope type ${quote(type)} is not supported; supported are ${SUPPORTED_TYPES.join(', ')}`);
   }
 }
 

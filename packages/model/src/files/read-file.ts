@@ -1,5 +1,6 @@
 import { StetError, type StetErrorCode } from '@stet/backend';
 import { throwIfAborted } from './abort.js';
+import { causeMessage } from './quote.js';
 import type { FileSource } from './source.js';
 
 /** What is wrong with a small text file, and how to say so. */
@@ -43,6 +44,6 @@ export function parseJson(text: string, name: string, code: StetErrorCode): unkn
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new StetError(code, `${name} is not JSON: ${(cause as Error).message}`, { cause });
+    throw new StetError(code, `${name} is not JSON: ${causeMessage(cause)}`, { cause });
   }
 }

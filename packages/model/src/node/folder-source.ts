@@ -2,6 +2,7 @@ import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { assert, StetError } from '@stet/backend';
+import { causeMessage } from '../files/quote.js';
 import type { FileSource } from '../files/source.js';
 
 /** Bytes of one read call; larger ranges are read in several. */
@@ -87,7 +88,7 @@ interface OpenFile {
 
 async function openFile(path: string): Promise<OpenFile> {
   const notFound = (cause: unknown): never => {
-    throw new StetError('STET_ERR_MODEL_NOT_FOUND', `cannot open ${path}: ${(cause as Error).message}`, { cause });
+    throw new StetError('STET_ERR_MODEL_NOT_FOUND', `cannot open ${path}: ${causeMessage(cause)}`, { cause });
   };
   // Opening a named pipe would wait for its writer for ever.
   if (!(await stat(path).catch(notFound)).isFile()) notFound(new Error('not a regular file'));

@@ -1,4 +1,5 @@
 import { StetError } from '@stet/backend';
+import { quote } from '../files/quote.js';
 import { readJson } from '../files/read-file.js';
 import type { FileSource } from '../files/source.js';
 import { readHeader, type TensorInfo } from './header.js';
@@ -46,23 +47,23 @@ async function openSharded(source: FileSource, names: ReadonlySet<string>, signa
   const shards = [...new Set(weightMap.values())].sort();
   if (shards.length > MAX_SHARDS) bad(`names ${shards.length} files, at most ${MAX_SHARDS} are allowed`);
   for (const shard of shards) {
-    if (!names.has(shard)) bad(`names the file ${JSON.stringify(shard)}, which is missing`);
+    if (!names.has(shard)) bad(`names the file ${quote(shard)}, which is missing`);
   }
   const tensors = new Map<string, TensorInfo>();
   for (const shard of shards) {
     for (const tensor of await readHeader(source, shard, signal)) {
       const other = tensors.get(tensor.name);
-      if (other) bad(`: tensor ${tensor.name} is in ${other.file} and again in ${shard}`);
+      if (other) bad(`has the tensor ${quote(tensor.name)} in ${other.file} and again in ${shard}`);
       tensors.set(tensor.name, tensor);
     }
   }
   for (const [name, shard] of weightMap) {
     const tensor = tensors.get(name);
-    if (!tensor) bad(`says that ${name} is in ${shard}, where it is not`);
-    if (tensor.file !== shard) bad(`says that ${name} is in ${shard}, but it is in ${tensor.file}`);
+    if (!tensor) bad(`says that ${quote(name)} is in ${shard}, where it is not`);
+    if (tensor.file !== shard) bad(`says that ${quote(name)} is in ${shard}, but it is in ${tensor.file}`);
   }
   for (const name of tensors.keys()) {
-    if (!weightMap.has(name)) bad(`does not list ${name} of ${tensors.get(name)!.file}`);
+    if (!weightMap.has(name)) bad(`does not list ${quote(name)} of ${tensors.get(name)!.file}`);
   }
   return { tensors, files: [INDEX_FILE, ...shards] };
 }
@@ -74,7 +75,7 @@ function parseIndex(value: unknown): Map<string, string> {
   if (entries.length === 0) bad('has an empty weight_map');
   const result = new Map<string, string>();
   for (const [name, file] of entries) {
-    if (typeof file !== 'string' || !file.endsWith('.safetensors')) bad(`names no safetensors file for ${name}`);
+    if (typeof file !== 'string' || !file.endsWith('.safetensors')) bad(`names no safetensors file for ${quote(name)}`);
     result.set(name, file);
   }
   return result;

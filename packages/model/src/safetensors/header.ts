@@ -1,5 +1,6 @@
 import { StetError } from '@stet/backend';
 import { throwIfAborted } from '../files/abort.js';
+import { causeMessage, quote } from '../files/quote.js';
 import type { FileSource } from '../files/source.js';
 import { bitsPerElement, type Dtype, isDtype } from './dtypes.js';
 import { duplicateKey } from './duplicate-key.js';
@@ -58,13 +59,9 @@ function parseHeader(file: string, bytes: Uint8Array): [string, unknown][] {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     value = JSON.parse(text);
   } catch (cause) {
-    throw new StetError(
-      'STET_ERR_BAD_SAFETENSORS',
-      `${file} has a header that is not JSON: ${(cause as Error).message}`,
-      {
-        cause,
-      },
-    );
+    throw new StetError('STET_ERR_BAD_SAFETENSORS', `${file} has a header that is not JSON: ${causeMessage(cause)}`, {
+      cause,
+    });
   }
   const twice = duplicateKey(text);
   if (twice !== undefined) bad(file, `has the key ${quote(twice)} twice in its header`);
@@ -121,12 +118,6 @@ function isCount(value: unknown): boolean {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** For messages: a hostile name must not flood a log. */
-function quote(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 100 ? `${text.slice(0, 100)}…` : text;
 }
 
 function bad(file: string, message: string): never {

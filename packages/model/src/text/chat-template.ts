@@ -1,5 +1,6 @@
 import { Environment, Template } from '@huggingface/jinja';
 import { StetError } from '@stet/backend';
+import { causeMessage } from '../files/quote.js';
 import { BoundedInterpreter } from './bounded-interpreter.js';
 import { strftime } from './strftime.js';
 
@@ -66,7 +67,7 @@ function parse(source: string): Template['parsed'] {
   try {
     return new Template(source).parsed;
   } catch (cause) {
-    return bad(`cannot be parsed: ${(cause as Error).message}`, cause);
+    return bad(`cannot be parsed: ${causeMessage(cause)}`, cause);
   }
 }
 
@@ -89,7 +90,7 @@ function run(
       throw new Error(`it gave ${text.length} characters, at most ${MAX_OUTPUT} are allowed`);
     return text;
   } catch (cause) {
-    return bad(`failed: ${(cause as Error).message}`, cause);
+    return bad(`failed: ${causeMessage(cause)}`, cause);
   }
 }
 

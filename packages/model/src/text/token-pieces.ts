@@ -1,4 +1,5 @@
 import { StetError } from '@stet/backend';
+import { quote } from '../files/quote.js';
 
 /**
  * What each token adds to a text, in bytes. Concatenated and read as UTF-8 they are the text, but for leading spaces:
@@ -147,6 +148,5 @@ function flattenSteps(decoder: unknown, depth = 0): DecoderStep[] {
 }
 
 function unsupported(step: DecoderStep): never {
-  const text = JSON.stringify(step).slice(0, 200);
-  throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json has a decoder that is not supported: ${text}`);
+  throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json has a decoder that is not supported: ${quote(step)}`);
 }

@@ -1,5 +1,5 @@
-import { StetError } from '@stet/backend';
 import { z } from 'zod';
+import { parseConfig } from '../config/config-error.js';
 
 /** What tokenizer_config.json says, as far as it matters here. */
 export interface TokenizerConfig {
@@ -25,12 +25,12 @@ const schema = z.object({
 
 /** Throws `STET_ERR_BAD_TOKENIZER`. */
 export function parseTokenizerConfig(value: unknown): TokenizerConfig {
-  const result = schema.safeParse(value);
-  if (!result.success) {
-    const issue = result.error.issues[0]!;
-    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer_config.json: ${issue.path.join('.')}: ${issue.message}`);
-  }
-  const { bos_token, eos_token, pad_token, unk_token, add_bos_token, chat_template } = result.data;
+  const { bos_token, eos_token, pad_token, unk_token, add_bos_token, chat_template } = parseConfig(
+    schema,
+    value,
+    'tokenizer_config.json',
+    'STET_ERR_BAD_TOKENIZER',
+  );
   const text = (name: string, given: z.infer<typeof token>): Record<string, string> =>
     given == null ? {} : { [name]: typeof given === 'string' ? given : given.content };
   const templates = typeof chat_template === 'string' ? [{ name: 'default', template: chat_template }] : chat_template;

@@ -1,6 +1,8 @@
 import { Tokenizer as Library } from '@huggingface/tokenizers';
 import { StetError } from '@stet/backend';
 import { z } from 'zod';
+import { parseConfig } from '../config/config-error.js';
+import { causeMessage, quote } from '../files/quote.js';
 import { createStreamDecoder } from './stream-decoder.js';
 import { decoderRule, type TokenPieces, tokenPieces } from './token-pieces.js';
 
@@ -51,18 +53,14 @@ const schema = z.looseObject({
 
 /** A tokenizer from the parsed tokenizer.json. Throws `STET_ERR_BAD_TOKENIZER`. */
 export function createTokenizer(json: unknown, options: TokenizerOptions = {}): Tokenizer {
-  const parsed = schema.safeParse(json);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0]!;
-    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json: ${issue.path.join('.') || 'it'}: ${issue.message}`);
-  }
-  const added = parsed.data.added_tokens ?? [];
-  checkPatterns(parsed.data.normalizer);
-  checkPatterns(parsed.data.pre_tokenizer);
-  const vocabSize = Math.max(vocabularySize(parsed.data.model.vocab), ...added.map(({ id }) => id + 1));
-  const library = createLibrary(parsed.data, added);
+  const parsed = parseConfig(schema, json, 'tokenizer.json', 'STET_ERR_BAD_TOKENIZER');
+  const added = parsed.added_tokens ?? [];
+  checkPatterns(parsed.normalizer);
+  checkPatterns(parsed.pre_tokenizer);
+  const vocabSize = added.reduce((size, { id }) => Math.max(size, id + 1), vocabularySize(parsed.model.vocab));
+  const library = createLibrary(parsed, added);
   const specialIds = new Set(added.filter((token) => token.special).map((token) => token.id));
-  const pieces = tokenPieces(decoderRule(parsed.data.decoder), {
+  const pieces = tokenPieces(decoderRule(parsed.decoder), {
     tokenOf: (id) => library.id_to_token(id),
     addedIds: new Set(added.map((token) => token.id)),
   });
@@ -105,8 +103,7 @@ function vocabularySize(vocab: unknown): number {
   if (typeof vocab !== 'object' || vocab === null) badVocabulary('neither tokens by id nor ids by token');
   let size = 0;
   for (const id of Object.values(vocab) as unknown[]) {
-    if (!Number.isInteger(id) || (id as number) < 0 || (id as number) > MAX_ID)
-      badVocabulary(`the id ${String(id).slice(0, 30)}`);
+    if (!Number.isInteger(id) || (id as number) < 0 || (id as number) > MAX_ID) badVocabulary(`the id ${quote(id)}`);
     size = Math.max(size, (id as number) + 1);
   }
   return size;
@@ -124,8 +121,10 @@ function checkPatterns(value: unknown, depth = 0): void {
   if (depth > MAX_DEPTH) throw new StetError('STET_ERR_BAD_TOKENIZER', 'tokenizer.json is nested too deeply');
   for (const [key, inner] of Object.entries(value)) {
     if (key === 'pattern' && typeof (inner?.String ?? inner?.Regex) !== 'string') {
-      const text = JSON.stringify(inner).slice(0, 100);
-      throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json has a pattern that is not supported: ${text}`);
+      throw new StetError(
+        'STET_ERR_BAD_TOKENIZER',
+        `tokenizer.json has a pattern that is not supported: ${quote(inner)}`,
+      );
     }
     checkPatterns(inner, depth + 1);
   }
@@ -136,7 +135,7 @@ function encodeWith(library: Library, text: string, addSpecialTokens: boolean): 
   try {
     return library.encode(text, { add_special_tokens: addSpecialTokens }).ids;
   } catch (cause) {
-    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json cannot encode: ${(cause as Error).message}`, {
+    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json cannot encode: ${causeMessage(cause)}`, {
       cause,
     });
   }
@@ -146,10 +145,7 @@ function beginningId(beginning: string | number | undefined, library: Library): 
   if (typeof beginning !== 'string') return beginning;
   const id = library.token_to_id(beginning);
   if (id === undefined) {
-    throw new StetError(
-      'STET_ERR_BAD_TOKENIZER',
-      `tokenizer.json does not have the bos token ${JSON.stringify(beginning)}`,
-    );
+    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json does not have the bos token ${quote(beginning)}`);
   }
   return id;
 }
@@ -160,7 +156,7 @@ function createLibrary(json: z.infer<typeof schema>, added: readonly z.infer<typ
     // The library's second argument is tokenizer_config.json; nothing in it may change what tokenizer.json says.
     return new Library({ ...json, added_tokens: added, normalizer, pre_tokenizer, post_processor, decoder }, {});
   } catch (cause) {
-    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json cannot be used: ${(cause as Error).message}`, {
+    throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json cannot be used: ${causeMessage(cause)}`, {
       cause,
     });
   }
@@ -171,7 +167,7 @@ function checkId(id: number | null | undefined, idLimit: number, library: Librar
   if (typeof id !== 'number')
     throw new StetError('STET_ERR_BAD_REQUEST', 'the text has a character that no token covers');
   if (id >= idLimit) {
-    const token = JSON.stringify(library.id_to_token(id));
+    const token = quote(library.id_to_token(id));
     throw new StetError(
       'STET_ERR_BAD_REQUEST',
       `the text has the token ${token} (id ${id}), which the model does not know`,
