@@ -124,10 +124,8 @@ template <class S, int queries> void attendQueries(const AttentionArgs& args, co
   for (int q = 0; q < queries; q++) finishQuery<S>(args.headSize, query[q]);
 }
 
-template <class S> void attention(Schedule, const AttentionArgs& args) {
-  const KvLayout layout(args.headSize);
-  const int count = args.rowCount * args.headsPerKv;
-  int first = 0;
+// Queries [first, count).
+template <class S> void attendRest(const AttentionArgs& args, const KvLayout& layout, int first, int count) {
   for (; first + 6 <= count; first += 6) attendQueries<S, 6>(args, layout, first);
   switch (count - first) {
     case 5:
@@ -145,6 +143,10 @@ template <class S> void attention(Schedule, const AttentionArgs& args) {
     default:
       return;
   }
+}
+
+template <class S> void attention(Schedule, const AttentionArgs& args) {
+  attendRest<S>(args, KvLayout(args.headSize), 0, args.rowCount * args.headsPerKv);
 }
 
 }  // namespace

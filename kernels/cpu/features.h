@@ -8,7 +8,8 @@ struct Features {
   const char* missingAvx512;  // the same for Isa::avx512
   bool vnni;
   bool quickBf16Dot;          // a bf16 dot instruction that beats f32 multiply-add
-  bool amxBf16;               // tile registers, granted to this process
+  bool amxBf16;               // tiles of bf16, granted to this process
+  bool amxInt8;               // tiles of int8, with VNNI
 };
 
 const Features& features();

@@ -29,8 +29,11 @@ Choice chooseAvx512(const Features& found) {
   if (found.vnni) choice.q8 = &vnniQ8, choice.attention = &vnniAttention;
   if (found.quickBf16Dot) choice.bf16Fast = &dotBf16;
   if (found.amxBf16) choice.bf16Fast = &amxBf16;
-  const char* const names[2][3] = {{"", "bf16 dot", "bf16 tiles"}, {"vnni", "bf16 dot, vnni", "bf16 tiles, vnni"}};
-  choice.features = names[found.vnni][found.amxBf16 ? 2 : found.quickBf16Dot ? 1 : 0];
+  if (found.amxInt8) choice.attention = &amxAttention;
+  const char* const names[3][3] = {{"", "bf16 dot", "bf16 tiles"},
+                                   {"vnni", "bf16 dot, vnni", "bf16 tiles, vnni"},
+                                   {"vnni, int8 tiles", "bf16 dot, vnni, int8 tiles", "bf16 tiles, vnni, int8 tiles"}};
+  choice.features = names[found.amxInt8 ? 2 : found.vnni][found.amxBf16 ? 2 : found.quickBf16Dot ? 1 : 0];
   return choice;
 }
 #endif

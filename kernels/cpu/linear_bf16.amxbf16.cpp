@@ -2,23 +2,14 @@
 // -> output (rowCount, rows). Inputs are rounded to bf16. Accumulates in f32, 32 inputs at a time, ascending.
 // For any number of rows: even one row is quicker than f32 multiply-add, since the weights need no widening.
 #include "linear_bf16_dot.inl.h"
+#include "tile_config.h"
 
 namespace stet::cpu {
 namespace {
 
-// The layout LDTILECFG reads. Tiles 0..3 accumulate, 4 and 5 hold inputs, 6 and 7 weights.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t startRow = 0;
-  uint8_t reserved[14] = {};
-  uint16_t rowBytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
 // Accumulators 0 and 1 and tile 4 hold `upper` rows, 2 and 3 and tile 5 `lower` rows.
 void configure(int upper, int lower) {
   TileConfig config;
-  for (int tile = 0; tile < 8; tile++) config.rowBytes[tile] = 64;
   config.rows[0] = config.rows[1] = config.rows[4] = static_cast<uint8_t>(upper);
   config.rows[2] = config.rows[3] = config.rows[5] = static_cast<uint8_t>(lower ? lower : 1);
   config.rows[6] = config.rows[7] = 16;

@@ -31,9 +31,9 @@ inline __m512 dot(__m512 sum, __m512i weights, int32_t input) {
   return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights), reinterpret_cast<__m512bh>(_mm512_set1_epi32(input)));
 }
 
-// `rows` rows by `tiles` tiles, `sums` interleaved sums an output. Few rows wait for the weights, which are fetched ahead.
+// `rows` rows by `tiles` tiles, `sums` interleaved sums an output. Weights come in order, so fetching them ahead by hand
+// measured nothing from memory and cost up to a fifth from cache.
 template <int rows, int tiles, int sums> void dotBlock(const DotLinear& linear, const LinearOutput& to, int row, int tile) {
-  constexpr int prefetchWords = rows <= 2 ? 1024 : 0;
   __m512 total[sums][rows][tiles];
   for (int s = 0; s < sums; s++) {
     for (int r = 0; r < rows; r++) {
@@ -48,10 +48,7 @@ template <int rows, int tiles, int sums> void dotBlock(const DotLinear& linear, 
       __m512i w[tiles];
       const uint32_t* line = weights + static_cast<size_t>(p + s) * tileOutputs;
 #pragma GCC unroll 16
-      for (int t = 0; t < tiles; t++) {
-        w[t] = _mm512_load_si512(line + static_cast<size_t>(t) * linear.tileWords);
-        if constexpr (prefetchWords > 0) _mm_prefetch(reinterpret_cast<const char*>(line + static_cast<size_t>(t) * linear.tileWords + prefetchWords), _MM_HINT_T0);
-      }
+      for (int t = 0; t < tiles; t++) w[t] = _mm512_load_si512(line + static_cast<size_t>(t) * linear.tileWords);
 #pragma GCC unroll 16
       for (int r = 0; r < rows; r++) {
         const int32_t x = ScalarLanes::loadI(input + static_cast<size_t>(r) * linear.inputBytes + static_cast<size_t>(p + s) * 4);

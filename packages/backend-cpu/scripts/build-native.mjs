@@ -51,6 +51,7 @@ const suffixFlags = {
   '.avx512vnni.cpp': [...avx512, '-mavx512vnni'],
   '.avx512bf16.cpp': avx512bf16,
   '.amxbf16.cpp': [...avx512bf16, '-mamx-tile', '-mamx-bf16'],
+  '.amxint8.cpp': [...avx512, '-mavx512vnni', '-mamx-tile', '-mamx-int8'],
 };
 
 /** Builds what is out of date. Resolves to the reason where this machine cannot build, to null after success. */

@@ -1,0 +1,18 @@
+// What LDTILECFG reads: eight tiles of rows of 64 bytes, whose number of rows the caller sets.
+#pragma once
+#include <cstdint>
+
+namespace stet::cpu {
+namespace {
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t startRow = 0;
+  uint8_t reserved[14] = {};
+  uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {};
+};
+static_assert(sizeof(TileConfig) == 64);
+
+}  // namespace
+}  // namespace stet::cpu
