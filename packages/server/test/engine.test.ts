@@ -94,7 +94,7 @@ describe(`the embedded model on ${backendName}, over a socket`, () => {
       const refused: [object, string][] = [
         [{ prompt: 'word '.repeat(2000) }, 'STET_ERR_CONTEXT_LENGTH'],
         // More characters than the context could hold are not even tokenized.
-        [{ prompt: 'word '.repeat(100_000) }, 'STET_ERR_BAD_REQUEST'],
+        [{ prompt: 'word '.repeat(100_000) }, 'STET_ERR_CONTEXT_LENGTH'],
         [{ prompt: undefined, promptTokens: new Array(100_000).fill(1) }, 'STET_ERR_CONTEXT_LENGTH'],
         [{ maxTokens: 1_000_000 }, 'STET_ERR_CONTEXT_LENGTH'],
         [{ maxTokens: -1 }, 'STET_ERR_BAD_REQUEST'],

@@ -1,3 +1,4 @@
+import { StetError } from '@stet/backend';
 import type { ChatMessage, GenerateRequest } from '../api.js';
 import type { EngineLimits } from '../limits.js';
 import { array, badRequest, boolean, type Check, integer, number, plainObject, show, string } from './checks.js';
@@ -42,7 +43,7 @@ type Checks = { readonly [Name in keyof Required<GenerateRequest>]: Check<unknow
 function fieldChecks({ limits, vocabSize, contextLength }: RequestBounds): Checks {
   const promptCharacters = contextLength * limits.promptCharactersPerPosition;
   return {
-    prompt: string(0, promptCharacters),
+    prompt: promptText(promptCharacters),
     promptTokens: tokenArray(contextLength, vocabSize),
     messages: messageArray(limits.maxMessages, promptCharacters),
     maxTokens: integer(1, Number.MAX_SAFE_INTEGER),
@@ -90,9 +91,25 @@ function tokenArray(contextLength: number, vocabSize: number): Check<readonly nu
   };
 }
 
+/** Text of more characters than any tokenizer could fit into the context is refused before it is tokenized. */
+function promptText(maxCharacters: number): Check<string> {
+  const text = string(0, Number.POSITIVE_INFINITY);
+  return (value, name) => {
+    const parsed = text(value, name);
+    return parsed.length > maxCharacters ? tooLong(`${name} has`, parsed.length, maxCharacters) : parsed;
+  };
+}
+
+function tooLong(what: string, count: number, maxCharacters: number): never {
+  throw new StetError(
+    'STET_ERR_CONTEXT_LENGTH',
+    `${what} ${count} characters, more than ${maxCharacters}, which the context can never hold`,
+  );
+}
+
 function messageArray(maxMessages: number, maxCharacters: number): Check<readonly ChatMessage[]> {
   const role = string(1, 64);
-  const content = string(0, maxCharacters);
+  const content = promptText(maxCharacters);
   const message: Check<ChatMessage> = (value, name) => {
     const object = plainObject(value, name);
     for (const key of Object.keys(object)) {
@@ -104,9 +121,7 @@ function messageArray(maxMessages: number, maxCharacters: number): Check<readonl
   return (value, name) => {
     const parsed = messages(value, name);
     const total = parsed.reduce((sum, { content: text }) => sum + text.length, 0);
-    return total > maxCharacters
-      ? badRequest(`${name} have ${total} characters, allowed are ${maxCharacters}`)
-      : parsed;
+    return total > maxCharacters ? tooLong(`${name} have`, total, maxCharacters) : parsed;
   };
 }
 
