@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { hasSharedModels, needsSharedModels } from './support/shared-models.js';
 import { byteTokenizerJson } from './support/small-model.js';
 import { families, familyTokenizer, tokenizerCases } from './support/tokenizers.js';
+import randomDecodes from './vectors/random-decode.json' with { type: 'json' };
 
 describe.skipIf(!hasSharedModels)(`tokenizers of real families${needsSharedModels}`, () => {
   it.each(families)('%s encodes and decodes the golden texts', (family) => {
@@ -15,6 +16,24 @@ describe.skipIf(!hasSharedModels)(`tokenizers of real families${needsSharedModel
       expect(tokenizer.decode(ids, { skipSpecialTokens: false }), text).toBe(decoded);
       expect(tokenizer.decode(ids, { skipSpecialTokens: true }), text).toBe(decodedSkipSpecial);
     }
+  });
+});
+
+describe.skipIf(!hasSharedModels)(`decoders of real families${needsSharedModels}`, () => {
+  it.each(families)('%s decodes random ids as the Rust library does', (family) => {
+    const tokenizer = familyTokenizer(family);
+    const cases = randomDecodes.families[family];
+    expect(cases).toHaveLength(25);
+    for (const { ids, decoded, decodedSkipSpecial } of cases) {
+      expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe(decoded);
+      expect(tokenizer.decode(ids, { skipSpecialTokens: true })).toBe(decodedSkipSpecial);
+    }
+  });
+
+  it('replace only what is wrong in a run of byte tokens', () => {
+    const tokenizer = familyTokenizer('llama2-style');
+    const ids = ['<0xC3>', '<0xA9>', '<0xFF>', '<0x41>'].map((token) => tokenizer.idOf(token)!);
+    expect(tokenizer.decode(ids, { skipSpecialTokens: true })).toBe('é\ufffdA');
   });
 });
 

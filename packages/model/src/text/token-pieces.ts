@@ -19,7 +19,11 @@ export type TokenPlace = 'first' | 'inside';
 export type DecoderRule =
   /** Characters stand for bytes (GPT-2). */
   | { readonly kind: 'byteLevel' }
-  /** Strings are replaced in each token; `byteFallback`: `<0x0A>` is a byte (Llama 2). */
+  /**
+   * Strings are replaced in each token; `byteFallback`: `<0x0A>` is a byte (Llama 2). A run of such bytes that is not
+   * UTF-8 throughout is where streaming must differ from the Rust library: that one makes U+FFFD of every byte of the
+   * run, also of whole characters that a stream has long given out. Here only what is wrong is replaced.
+   */
   | {
       readonly kind: 'pieces';
       readonly replacements: readonly { readonly from: string; readonly to: string }[];
