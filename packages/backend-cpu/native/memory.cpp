@@ -31,13 +31,22 @@ size_t checkedProduct(size_t a, size_t b) {
 Region::Region(size_t bytes, Pages pages) {
   if (bytes == 0) return;
   if (bytes > SIZE_MAX - kHugePage) throw std::bad_alloc();
-  mapped_ = bytes >= kMapThreshold;
-  if (mapped_) {
-    void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (address == MAP_FAILED) throw std::bad_alloc();
-    // Advice only: a kernel without huge pages serves the same bytes from small ones.
-    if (pages == Pages::huge && bytes >= kHugePage) madvise(address, bytes, MADV_HUGEPAGE);
-    data_ = static_cast<std::byte*>(address);
+  if (bytes >= kMapThreshold) {
+    // Huge pages begin at multiples of their size.
+    const bool aligned = pages == Pages::huge && bytes >= kHugePage;
+    mappingSize_ = bytes + (aligned ? kHugePage : 0);
+    mapping_ = mmap(nullptr, mappingSize_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping_ == MAP_FAILED) {
+      mapping_ = nullptr;
+      throw std::bad_alloc();
+    }
+    auto address = reinterpret_cast<uintptr_t>(mapping_);
+    if (aligned) {
+      address = roundUp(address, kHugePage);
+      // Advice only: a kernel without huge pages serves the same bytes from small ones.
+      madvise(reinterpret_cast<void*>(address), bytes, MADV_HUGEPAGE);
+    }
+    data_ = reinterpret_cast<std::byte*>(address);
   } else {
     void* address = std::aligned_alloc(kAlignment, roundUp(bytes, kAlignment));
     if (!address) throw std::bad_alloc();
@@ -53,14 +62,15 @@ Region::Region(Region&& other) noexcept { *this = std::move(other); }
 Region& Region::operator=(Region&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
-  std::swap(mapped_, other.mapped_);
+  std::swap(mapping_, other.mapping_);
+  std::swap(mappingSize_, other.mappingSize_);
   return *this;
 }
 
 Region::~Region() {
   if (!data_) return;
-  if (mapped_) {
-    munmap(data_, size_);
+  if (mapping_) {
+    munmap(mapping_, mappingSize_);
   } else {
     std::free(data_);
   }

@@ -33,7 +33,9 @@ class Region {
  private:
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-  bool mapped_ = false;
+  // Of a mapping, which may begin before the data; null for memory of the heap.
+  void* mapping_ = nullptr;
+  size_t mappingSize_ = 0;
 };
 
 // a * b, or std::bad_alloc where the product does not fit.

@@ -122,6 +122,14 @@ class PackJob : public Job {
   bool started_ = false;
 };
 
+size_t weightBytesOf(const Kernels& kernels, const WeightShape& shape) {
+  if (shape.kind == WeightShape::Kind::matrix) return kernels.matrixBytes(shape.format, shape.rows, shape.columns);
+  return static_cast<size_t>(shape.rows) * sizeof(float);
+}
+
+// Floats of the cosines, or of the sines, of a rope.
+size_t ropeCountOf(const Shape& shape) { return checkedProduct(shape.contextLength, shape.headSize / 2); }
+
 }  // namespace
 
 Model::Model(const Kernels& k, Program p, int32_t threadCount)
@@ -133,34 +141,37 @@ Model::Model(const Kernels& k, Program p, int32_t threadCount)
       vectors(program.weights.size(), nullptr),
       ropes(program.ropeCount) {
   for (const WeightShape& shape : program.weights) matrices.push_back({shape.format, shape.rows, shape.columns, nullptr});
-  weightMemory_.resize(program.weights.size());
+  const auto place = [&](Arena arena) {
+    weightPlaces_.clear();
+    ropePlaces_.clear();
+    for (const WeightShape& shape : program.weights) {
+      weightPlaces_.push_back(arena.take<std::byte>(weightBytesOf(kernels, shape)));
+    }
+    for (size_t i = 0; i < ropes.size(); i++) ropePlaces_.push_back(arena.take<float>(2 * ropeCountOf(program.shape)));
+    return arena.used();
+  };
+  weightMemory_ = Region(place(Arena(nullptr)), Pages::huge);
+  place(Arena(weightMemory_.data()));
 }
 
 void Model::setVector(int32_t weight, const float* values) {
-  const size_t bytes = static_cast<size_t>(program.weights[weight].rows) * sizeof(float);
-  Region memory(bytes);
-  std::memcpy(memory.data(), values, bytes);
-  vectors[weight] = memory.as<float>();
-  weightMemory_[weight] = std::move(memory);
+  std::byte* target = weightPlaces_[weight];
+  std::memcpy(target, values, static_cast<size_t>(program.weights[weight].rows) * sizeof(float));
+  vectors[weight] = reinterpret_cast<const float*>(target);
 }
 
 void Model::setRope(int32_t index, const float* cosine, const float* sine) {
-  const size_t count = static_cast<size_t>(program.shape.contextLength) * (program.shape.headSize / 2);
-  Rope& rope = ropes[index];
-  rope.memory = Region(2 * count * sizeof(float));
-  float* data = rope.memory.as<float>();
-  std::memcpy(data, cosine, count * sizeof(float));
-  std::memcpy(data + count, sine, count * sizeof(float));
-  rope.cosine = data;
-  rope.sine = data + count;
+  const size_t count = ropeCountOf(program.shape);
+  float* target = ropePlaces_[index];
+  std::memcpy(target, cosine, count * sizeof(float));
+  std::memcpy(target + count, sine, count * sizeof(float));
+  ropes[index] = {target, target + count};
 }
 
 void Model::packMatrix(int32_t weight, const MatrixSource& source) {
-  Region memory(kernels.matrixBytes(source.format, source.rows, source.columns), Pages::huge);
-  PackJob job(kernels, source, memory.data(), pool.threadCount());
+  PackJob job(kernels, source, weightPlaces_[weight], pool.threadCount());
   pool.run(job);
-  matrices[weight].data = memory.data();
-  weightMemory_[weight] = std::move(memory);
+  matrices[weight].data = weightPlaces_[weight];
 }
 
 bool Model::complete() const {
@@ -168,13 +179,6 @@ bool Model::complete() const {
     if (!matrices[i].data && !vectors[i]) return false;
   }
   return std::all_of(ropes.begin(), ropes.end(), [](const Rope& rope) { return rope.cosine != nullptr; });
-}
-
-size_t Model::weightBytes() const {
-  size_t bytes = 0;
-  for (const Region& memory : weightMemory_) bytes += memory.size();
-  for (const Rope& rope : ropes) bytes += rope.memory.size();
-  return bytes;
 }
 
 }  // namespace stet::cpu

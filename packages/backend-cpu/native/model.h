@@ -90,10 +90,9 @@ class Model {
   Pool pool;
   KvPool kv;
   Workspace work;
-  std::vector<Matrix> matrices;        // by weight; of vectors only the shape is set
-  std::vector<const float*> vectors;   // by weight, null for matrices
+  std::vector<Matrix> matrices;       // by weight; without data until it is packed, and for vectors
+  std::vector<const float*> vectors;  // by weight; null until it is set, and for matrices
   struct Rope {
-    Region memory;
     const float* cosine;  // (contextLength x headSize / 2)
     const float* sine;
   };
@@ -105,10 +104,13 @@ class Model {
   void packMatrix(int32_t weight, const MatrixSource& source);
   bool complete() const;
 
-  size_t weightBytes() const;
+  size_t weightBytes() const { return weightMemory_.size(); }
 
  private:
-  std::vector<Region> weightMemory_;
+  // All weights and tables in one piece, so that they share huge pages.
+  Region weightMemory_;
+  std::vector<std::byte*> weightPlaces_;
+  std::vector<float*> ropePlaces_;
 };
 
 }  // namespace stet::cpu

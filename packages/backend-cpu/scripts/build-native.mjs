@@ -183,6 +183,13 @@ async function link(toolchain, units) {
   if (hasStaticLibrary(toolchain, 'libstdc++.a')) flags.push('-static-libstdc++', '-static-libgcc');
   const partial = `${addonFile}.${process.pid}`;
   await run(toolchain.command, [...flags, ...units.map((unit) => unit.object), '-o', partial]);
+  try {
+    // A shared object links with symbols missing; only loading it shows.
+    process.dlopen({ exports: {} }, partial);
+  } catch (error) {
+    rmSync(partial, { force: true });
+    throw new Error(`the addon was built but does not load: ${error.message}`);
+  }
   // A rename, so that a process that has the old addon loaded keeps its file.
   renameSync(partial, addonFile);
 }
