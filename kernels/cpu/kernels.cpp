@@ -21,11 +21,11 @@ struct Choice {
 const Choice scalarChoice{"scalar", "", &scalarElements, &scalarBf16, &scalarBf16, &scalarQ8, &scalarAttention};
 
 #if defined(__x86_64__)
-const Choice avx2Choice{"avx2", "", &avx2Elements, &avx2Bf16, &avx2Bf16, &avx2Q8, &avx2Attention};
+const Choice avx2Choice{"avx2", "", &avx2Elements, &avx2Bf16, &avx2Bf16Fast, &avx2Q8, &avx2Attention};
 
 // Byte dot products without VNNI go through AVX2: its kernels bring their own packed forms.
 Choice chooseAvx512(const Features& found) {
-  Choice choice{"avx512", "", &avx512Elements, &avx512Bf16, &avx512Bf16, &avx2Q8, &avx2Attention};
+  Choice choice{"avx512", "", &avx512Elements, &avx512Bf16, &avx512Bf16Fast, &avx2Q8, &avx2Attention};
   if (found.vnni) choice.q8 = &vnniQ8, choice.attention = &vnniAttention;
   if (found.quickBf16Dot) choice.bf16Fast = &dotBf16;
   if (found.amxBf16) choice.bf16Fast = &amxBf16;

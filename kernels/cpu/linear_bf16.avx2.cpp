@@ -11,6 +11,7 @@ struct Shape {
 };
 }  // namespace
 
-const LinearKernel avx2Bf16 = floatKernel<Avx2Lanes, Shape>;
+const LinearKernel avx2Bf16 = floatKernel<Avx2Lanes, Schedule::canonical, Shape>;
+const LinearKernel avx2Bf16Fast = floatKernel<Avx2Lanes, Schedule::fast, Shape>;
 
 }  // namespace stet::cpu

@@ -11,6 +11,7 @@ struct Shape {
 };
 }  // namespace
 
-const LinearKernel avx512Bf16 = floatKernel<Avx512Lanes, Shape>;
+const LinearKernel avx512Bf16 = floatKernel<Avx512Lanes, Schedule::canonical, Shape>;
+const LinearKernel avx512Bf16Fast = floatKernel<Avx512Lanes, Schedule::fast, Shape>;
 
 }  // namespace stet::cpu

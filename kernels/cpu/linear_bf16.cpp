@@ -12,6 +12,6 @@ struct Shape {
 };
 }  // namespace
 
-const LinearKernel scalarBf16 = floatKernel<ScalarLanes, Shape>;
+const LinearKernel scalarBf16 = floatKernel<ScalarLanes, Schedule::canonical, Shape>;
 
 }  // namespace stet::cpu

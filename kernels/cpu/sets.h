@@ -47,7 +47,7 @@ extern const PackKernel bf16Pack;
 
 extern const ElementSet scalarElements, avx2Elements, avx512Elements;
 extern const LinearKernel scalarBf16, avx2Bf16, avx512Bf16;
-extern const LinearKernel dotBf16, amxBf16;  // fast alone
+extern const LinearKernel avx2Bf16Fast, avx512Bf16Fast, dotBf16, amxBf16;  // fast alone
 extern const Q8Set scalarQ8, avx2Q8, vnniQ8;
 extern const AttentionSet scalarAttention, avx2Attention, vnniAttention, amxAttention;
 

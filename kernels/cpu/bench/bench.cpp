@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
   }
   std::printf("%s (%s), one thread; linear in GFLOPS\n\n| kernel | rows | fast | canonical | ratio |\n| --- | --- | --- | --- | --- |\n",
               kernels->name, kernels->features);
-  for (const auto& [columns, rows] : {std::pair{256, 704}, {704, 256}, {576, 1536}, {4096, 256}}) benchLinear(*kernels, Format::bf16, columns, rows);
+  for (const auto& [columns, rows] : {std::pair{256, 16}, {256, 704}, {704, 256}, {576, 1536}, {4096, 256}}) benchLinear(*kernels, Format::bf16, columns, rows);
   benchLinear(*kernels, Format::q8, 576, 1536);
   for (const int positions : {64, 256, 1024}) benchAttention(*kernels, positions, 1, 3, 64);
   benchAttention(*kernels, 512, 64, 2, 64);

@@ -106,6 +106,10 @@ bool checkShapes(const char* name, const LinearKernel& kernel) {
 int main() {
   const Features& found = features();
   bool agree = true;
+  if (!found.missingAvx2) agree = checkShapes("AVX2", avx2Bf16Fast) && agree;
+  else std::printf("AVX2: skipped, this CPU lacks %s\n", found.missingAvx2);
+  if (!found.missingAvx512) agree = checkShapes("AVX-512", avx512Bf16Fast) && agree;
+  else std::printf("AVX-512: skipped, this CPU lacks %s\n", found.missingAvx512);
   if (!found.missingAvx512 && __builtin_cpu_supports("avx512bf16")) agree = checkShapes("bf16 dot", dotBf16) && agree;
   else std::printf("bf16 dot: skipped, this CPU lacks avx512bf16\n");
   if (found.amxBf16) agree = checkShapes("bf16 tiles", amxBf16) && agree;
