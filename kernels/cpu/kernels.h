@@ -48,7 +48,7 @@ struct AttentionArgs {
   float scale;             // C = fl(65536*log2(e)/sqrt(headSize))
   float* output;           // like query
   int64_t outputStride;    // floats
-  std::byte* scratch;      // attentionScratchBytes
+  std::byte* scratch;      // attentionScratchBytes, 64-byte aligned
 };
 
 struct Kernels {
