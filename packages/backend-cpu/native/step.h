@@ -101,8 +101,8 @@ class StepJob : public Job {
   std::atomic<bool> cancelled_{false};
 };
 
-// What sections cost, roughly; a task should take some microseconds, so that claiming it costs little.
-constexpr double kTaskNanoseconds = 5000;
+// What sections cost, roughly; a task should take microseconds, so that claiming it costs little.
+constexpr double kTaskNanoseconds = 2500;
 // Tasks a thread gets of a large section, so that threads of unequal speed end together.
 constexpr int32_t kTasksPerThread = 6;
 

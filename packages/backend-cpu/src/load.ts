@@ -17,6 +17,9 @@ export const MAX_ROWS = 4096;
 /** Largest vocabulary, for the same reason. */
 export const MAX_VOCAB_SIZE = 400_000;
 
+/** Widest head that the kernels take (kernels/cpu/kernels.h). */
+export const MAX_HEAD_SIZE = 256;
+
 /**
  * Makes a runtime and fills it: weights one at a time, each packed off this thread and dropped before the next is
  * read. Rejects with a `StetError`, after everything was freed.
@@ -44,6 +47,10 @@ export async function loadNative(addon: Addon, isa: number, threads: number, loa
 function checkLimits({ plan, maxRows }: BackendLoad): void {
   if (maxRows > MAX_ROWS) {
     throw new StetError('STET_ERR_UNSUPPORTED', `maxRows is ${maxRows}, the CPU backend takes at most ${MAX_ROWS}`);
+  }
+  if (plan.headSize > MAX_HEAD_SIZE) {
+    const message = `heads have ${plan.headSize} elements, the CPU backend takes at most ${MAX_HEAD_SIZE}`;
+    throw new StetError('STET_ERR_UNSUPPORTED', message);
   }
   if (plan.vocabSize > MAX_VOCAB_SIZE) {
     const message = `the vocabulary has ${plan.vocabSize} tokens, the CPU backend takes at most ${MAX_VOCAB_SIZE}`;

@@ -9,6 +9,7 @@ import {
 } from '@stet/backend';
 import { attentionScale, rmsNormConstants, ropeTables } from '@stet/backend/numerics';
 import { type Addon, type IsaName, type NativeMatrix, requireAddon, rethrowNative } from './addon.js';
+import { MAX_HEAD_SIZE } from './load.js';
 import { type CpuOptions, chooseIsa, formatNumber, isaNumber, scheduleNumber } from './options.js';
 
 export interface CpuOpRunnerOptions extends Pick<CpuOptions, 'isa'> {
@@ -67,6 +68,12 @@ function runOp(addon: Addon, isa: number, schedule: number, input: OpCase): Floa
     }
     case 'attention': {
       const { headCount, kvHeadCount, headSize, blockSize, key, value, query, queryPositions } = input;
+      if (headSize > MAX_HEAD_SIZE) {
+        throw new StetError(
+          'STET_ERR_UNSUPPORTED',
+          `heads of ${headSize} elements, at most ${MAX_HEAD_SIZE} are supported`,
+        );
+      }
       const sizes = Int32Array.of(headCount, kvHeadCount, headSize, blockSize);
       const scale = Float32Array.of(attentionScale(headSize));
       const output = new Float32Array(query.length);

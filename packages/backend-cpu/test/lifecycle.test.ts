@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { WeightSource } from '@stet/backend';
-import { conformanceModels, expectEqualBits } from '@stet/backend/conformance';
+import { buildModel, conformanceModels, expectEqualBits, type ModelShape } from '@stet/backend/conformance';
 import { describe, expect, it } from 'vitest';
 import {
   type CpuOptions,
@@ -8,12 +8,30 @@ import {
   createCpuBackend,
   createCpuOpRunner,
   liveBytes,
+  MAX_HEAD_SIZE,
   MAX_ROWS,
 } from '../src/index.js';
 import { largeModel, largeSizes, promptBatch } from './support/long-step.js';
 import { isas, withoutAddon } from './support/machine.js';
 
 const [model] = conformanceModels();
+const wideHeads: ModelShape = {
+  name: 'wide heads',
+  seed: 3,
+  vocabSize: 64,
+  contextLength: 64,
+  layerCount: 1,
+  hiddenSize: 32,
+  headCount: 1,
+  kvHeadCount: 1,
+  headSize: 32,
+  feedForwardSize: 32,
+  hasBiases: false,
+  head: 'tied',
+  attentionFormat: 'bf16',
+  feedForwardFormat: 'bf16',
+  headFormat: 'bf16',
+};
 const sizes = { blockSize: 16, blockCount: 20, maxRows: 64 };
 
 describe.skipIf(withoutAddon)('a CPU backend', () => {
@@ -116,6 +134,13 @@ describe.skipIf(withoutAddon)('a CPU backend', () => {
   it('refuses more rows than its sections can count', async () => {
     const load = createCpuBackend()({ plan: model.plan, weights: model.weights, ...sizes, maxRows: MAX_ROWS + 1 });
     await expect(load).rejects.toMatchObject({ code: 'STET_ERR_UNSUPPORTED' });
+  });
+
+  it('refuses heads wider than its kernels take', async () => {
+    const wide = buildModel({ ...wideHeads, headSize: MAX_HEAD_SIZE + 32 });
+    await expect(createCpuBackend()({ ...wide, ...sizes })).rejects.toMatchObject({ code: 'STET_ERR_UNSUPPORTED' });
+    const widest = await createCpuBackend()({ ...buildModel({ ...wideHeads, headSize: MAX_HEAD_SIZE }), ...sizes });
+    await widest.close();
   });
 
   it('names the CPU feature that a forced instruction set lacks', () => {
