@@ -157,6 +157,17 @@ describe.skipIf(withoutAddon)('a CPU backend', () => {
     expect(features.chosen).toBe(isas.at(-1));
   });
 
+  it('burns no processor time between steps', async () => {
+    const backend = await createCpuBackend({ threads: 4 })({ plan: model.plan, weights: model.weights, ...sizes });
+    await backend.forward({ canonical: smallPrompt(20, 1) });
+    const before = process.cpuUsage();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const { user, system } = process.cpuUsage(before);
+    await backend.close();
+    // One spinning thread would take all 500 ms.
+    expect((user + system) / 1000).toBeLessThan(150);
+  });
+
   it('keeps the event loop free during long steps', async () => {
     const backend = await createCpuBackend()({ ...largeModel(), ...largeSizes });
     const delay = monitorEventLoopDelay({ resolution: 1 });
