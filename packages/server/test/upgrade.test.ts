@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import WebSocket from 'ws';
-import { serve } from './support/harness.js';
+import { serve, waitFor } from './support/harness.js';
 
 describe('the subprotocol', () => {
   it('is stet.v1, also among others', async () => {
@@ -22,7 +22,7 @@ describe('the subprotocol', () => {
     client.send({ type: 'generate', id: 'a', prompt: 'a' });
     expect(await client.closed).toEqual({ code: 4400, reason: 'STET_ERR_UNSUPPORTED' });
     expect(client.frames).toEqual([]);
-    expect(server.stats().sockets).toBe(0);
+    await waitFor(() => server.stats().sockets === 0, 'the socket to be forgotten');
   });
 });
 
