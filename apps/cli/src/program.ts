@@ -88,5 +88,6 @@ function withSampling(command: Command): Command {
     .option('--top-p <x>', 'keep the likeliest tokens up to this probability', numberOption)
     .option('--min-p <x>', "keep tokens of at least this part of the likeliest one's probability", numberOption)
     .option('--frequency-penalty <x>', 'against what was said often', numberOption)
-    .option('--presence-penalty <x>', 'against what was said', numberOption);
+    .option('--presence-penalty <x>', 'against what was said', numberOption)
+    .option('--repetition-penalty <x>', 'against what stands in prompt or output; 1 is off', numberOption);
 }

@@ -16,6 +16,8 @@ export interface GenerateRequest {
   readonly minP?: number;
   readonly frequencyPenalty?: number;
   readonly presencePenalty?: number;
+  /** Against tokens of the prompt and the output, 0.1 .. 10; 1, the default, is off. */
+  readonly repetitionPenalty?: number;
   /** Token id (as a string key) to a number added to its logit. */
   readonly logitBias?: Readonly<Record<string, number>>;
   /**
@@ -48,6 +50,7 @@ export interface ResolvedParams {
   readonly minP: number;
   readonly frequencyPenalty: number;
   readonly presencePenalty: number;
+  readonly repetitionPenalty: number;
   readonly logitBias: Readonly<Record<string, number>>;
   readonly stop: readonly string[];
   readonly logprobs?: number;
@@ -101,6 +104,9 @@ export interface GenerateStats {
   readonly windows: number;
   readonly rollbacks: number;
   readonly recomputedTokens: number;
+  /** Tokens that a drafter guessed, and those of them that committed. */
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
   readonly cachedTokens: number;
   readonly preemptions: number;
   readonly queueMs: number;
@@ -156,6 +162,8 @@ export interface EngineStats {
   readonly windows: number;
   readonly rollbacks: number;
   readonly recomputedTokens: number;
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
   readonly preemptions: number;
   readonly committedTokens: number;
   readonly blocks: { readonly free: number; readonly cached: number; readonly held: number; readonly total: number };

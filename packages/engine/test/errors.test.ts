@@ -43,6 +43,8 @@ const refused: [fault: Record<string, unknown>, named: RegExp][] = [
   [{ minP: 1.1 }, /minP/],
   [{ frequencyPenalty: 2.1 }, /frequencyPenalty/],
   [{ presencePenalty: -2.1 }, /presencePenalty/],
+  [{ repetitionPenalty: 0 }, /repetitionPenalty must be a number in 0\.1\.\.10/],
+  [{ repetitionPenalty: 10.1 }, /repetitionPenalty/],
   [{ logitBias: { 257: 1 } }, /logitBias has the key "257"/],
   [{ logitBias: { '01': 1 } }, /logitBias has the key "01"/],
   [{ logitBias: { 1: 101 } }, /logitBias\.1/],
@@ -84,7 +86,8 @@ describe('a bad request', () => {
     await using fake = await fakeEngine();
     const request: GenerateRequest = {
       ...{ promptTokens: [0, 256], maxTokens: 254, seed: 2 ** 53 - 1, temperature: 100, topK: 2 ** 31 - 1, topP: 1 },
-      ...{ minP: 1, frequencyPenalty: 2, presencePenalty: -2, logprobs: 20, priority: -100, ignoreEos: true },
+      ...{ minP: 1, frequencyPenalty: 2, presencePenalty: -2, repetitionPenalty: 0.1, logprobs: 20, priority: -100 },
+      ignoreEos: true,
       logitBias: Object.fromEntries(Array.from({ length: 257 }, (_, i) => [i, i % 2 ? 100 : -100])),
       stop: Array.from({ length: 8 }, () => '\u0000'.repeat(256)),
     };

@@ -34,8 +34,8 @@ describe('generate', () => {
       promptTokens: promptLength,
       params: {
         ...{ maxTokens: 256 - promptLength, deterministic: false, temperature: 0, topK: 0, topP: 1, minP: 0 },
-        ...{ frequencyPenalty: 0, presencePenalty: 0, logitBias: {}, stop: [], provisional: false, priority: 0 },
-        ignoreEos: false,
+        ...{ frequencyPenalty: 0, presencePenalty: 0, repetitionPenalty: 1, logitBias: {}, stop: [] },
+        ...{ provisional: false, priority: 0, ignoreEos: false },
       },
     });
     let from = 0;

@@ -14,6 +14,7 @@ export interface RunOptions extends EngineChoice {
   readonly minP?: number;
   readonly frequencyPenalty?: number;
   readonly presencePenalty?: number;
+  readonly repetitionPenalty?: number;
   readonly maxTokens?: number;
   readonly stop?: readonly string[];
   readonly ignoreEos?: boolean;
@@ -44,10 +45,10 @@ export async function run(prompt: string, options: RunOptions): Promise<void> {
 
 function requestOf(prompt: string, options: RunOptions): GenerateRequest {
   const { deterministic, seed, temperature, topK, topP, minP, frequencyPenalty, presencePenalty } = options;
-  const { maxTokens, stop, ignoreEos, logprobs } = options;
+  const { repetitionPenalty, maxTokens, stop, ignoreEos, logprobs } = options;
   const given = {
     ...{ deterministic, seed, temperature, topK, topP, minP, frequencyPenalty, presencePenalty, maxTokens, stop },
-    ...{ ignoreEos, logprobs: logprobs === true ? 0 : logprobs },
+    ...{ repetitionPenalty, ignoreEos, logprobs: logprobs === true ? 0 : logprobs },
   };
   const present = Object.entries(given).filter(([, value]) => value !== undefined);
   return { prompt, ...(Object.fromEntries(present) as Partial<GenerateRequest>) };

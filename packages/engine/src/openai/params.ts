@@ -22,6 +22,7 @@ export interface CommonParams {
   readonly is_deterministic?: boolean;
   readonly top_k?: number;
   readonly min_p?: number;
+  readonly repetition_penalty?: number;
   readonly ignore_eos?: boolean;
 }
 
@@ -80,6 +81,7 @@ const RENAMED: ReadonlyMap<string, keyof GenerateRequest> = new Map([
   ['stop', 'stop'],
   ['frequency_penalty', 'frequencyPenalty'],
   ['presence_penalty', 'presencePenalty'],
+  ['repetition_penalty', 'repetitionPenalty'],
   ['logit_bias', 'logitBias'],
   ['seed', 'seed'],
   ['ignore_eos', 'ignoreEos'],

@@ -55,6 +55,7 @@ function fieldChecks({ limits, vocabSize, contextLength }: RequestBounds): Check
     minP: number(0, 1),
     frequencyPenalty: number(-2, 2),
     presencePenalty: number(-2, 2),
+    repetitionPenalty: number(0.1, 10),
     logitBias: logitBias(limits.maxLogitBiases, vocabSize),
     stop: stopStrings(limits),
     logprobs: integer(0, limits.maxTopLogprobs),

@@ -75,6 +75,7 @@ function resolveParams(parsed: ParsedRequest, promptLength: number, context: Pre
     minP: parsed.minP ?? 0,
     frequencyPenalty: parsed.frequencyPenalty ?? 0,
     presencePenalty: parsed.presencePenalty ?? 0,
+    repetitionPenalty: parsed.repetitionPenalty ?? 1,
     logitBias: parsed.logitBias ?? {},
     stop: parsed.stop,
     ...(parsed.logprobs !== undefined && { logprobs: parsed.logprobs }),
@@ -93,14 +94,14 @@ function toSequence(
   stopTokens: ReadonlySet<number>,
   context: PrepareContext,
 ): SequenceRequest {
-  const { temperature, topK, topP, minP, frequencyPenalty, presencePenalty } = params;
+  const { temperature, topK, topP, minP, frequencyPenalty, presencePenalty, repetitionPenalty } = params;
   const logitBias = new Map(Object.entries(params.logitBias).map(([token, bias]) => [Number(token), bias]));
   return {
     id,
     kind: params.deterministic ? 'deterministic' : 'ordinary',
     promptTokens: Int32Array.from(promptTokens),
     maxTokens: params.maxTokens,
-    sampling: { temperature, topK, topP, minP, frequencyPenalty, presencePenalty, logitBias },
+    sampling: { temperature, topK, topP, minP, frequencyPenalty, presencePenalty, repetitionPenalty, logitBias },
     seed: parsed.seed ?? context.drawSeed(),
     stopTokens,
     ...(params.stop.length > 0 && { stop: machine }),

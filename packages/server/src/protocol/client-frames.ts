@@ -43,6 +43,7 @@ export const generateFrameSchema = z.object({
   minP: z.exactOptional(z.number().min(0).max(1)),
   frequencyPenalty: z.exactOptional(z.number()),
   presencePenalty: z.exactOptional(z.number()),
+  repetitionPenalty: z.exactOptional(z.number().gt(0)),
   logitBias: z.exactOptional(logitBiasSchema),
   stop: z.exactOptional(z.union([stopStringSchema, z.array(stopStringSchema).max(maxStopStrings)])),
   logprobs: z.exactOptional(z.int().min(0).max(maxTopLogprobs)),

@@ -142,6 +142,8 @@ export class ScriptedSequence implements AsyncIterableIterator<GenerateEvent> {
         windows: 0,
         rollbacks: 0,
         recomputedTokens: 0,
+        draftedTokens: 0,
+        acceptedTokens: 0,
         cachedTokens: 0,
         preemptions: 0,
         queueMs: 0,
