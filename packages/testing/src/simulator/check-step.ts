@@ -1,0 +1,47 @@
+import type { Batch } from '@stet/backend';
+import type { PlannedStep } from '@stet/scheduler';
+import { must } from './failure.js';
+import type { Swarm } from './swarm.js';
+
+/**
+ * Rules of a planned step that a backend cannot know: budgets, no rows for requests that are paused or over, and no
+ * block written by one sequence that another one reads in the same step.
+ */
+export function checkPlannedStep(planned: PlannedStep, swarm: Swarm, mayRun: (id: string) => boolean): void {
+  const { step, runs } = planned;
+  const { fastBudget, canonicalBudget } = swarm.limits;
+  checkBudget('fast', step.fast, Math.min(fastBudget, swarm.maxRows));
+  checkBudget('canonical', step.canonical, Math.min(canonicalBudget, swarm.maxRows));
+  for (const { sequence } of runs)
+    must(mayRun(sequence.id), 'it has rows in a step, but is paused or over', sequence.id);
+  const entries = [step.fast, step.canonical].flatMap((batch) => (batch ? entriesOf(batch, swarm.blockSize) : []));
+  must(entries.length === runs.length, `${entries.length} sequences in the batches, ${runs.length} planned`);
+  const writers = new Map<number, number>();
+  entries.forEach(({ written }, entry) => {
+    for (const block of written) {
+      must(!writers.has(block), `block ${block} is written twice in a step`);
+      writers.set(block, entry);
+    }
+  });
+  entries.forEach(({ blocks }, entry) => {
+    for (const block of blocks) {
+      must(block !== 0, 'block 0 was issued');
+      const writer = writers.get(block);
+      must(writer === undefined || writer === entry, `block ${block} is written while another sequence reads it`);
+    }
+  });
+}
+
+function checkBudget(name: string, batch: Batch | undefined, budget: number): void {
+  const rowCount = batch?.tokens.length ?? 0;
+  must(rowCount <= budget, `${rowCount} rows in the ${name} batch, the budget is ${budget}`);
+}
+
+function entriesOf(batch: Batch, blockSize: number): { blocks: Int32Array; written: Int32Array }[] {
+  return Array.from({ length: batch.rowStarts.length - 1 }, (_, s) => {
+    const blocks = batch.blocks.subarray(batch.blockStarts[s]!, batch.blockStarts[s + 1]!);
+    const first = Math.floor(batch.positions[batch.rowStarts[s]!]! / blockSize);
+    const last = Math.floor(batch.positions[batch.rowStarts[s + 1]! - 1]! / blockSize);
+    return { blocks, written: blocks.subarray(first, last + 1) };
+  });
+}
