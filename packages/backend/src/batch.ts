@@ -20,7 +20,7 @@ export interface Batch {
   readonly outputKinds: Uint8Array;
 }
 
-/** The row wants its arg-max alone. */
+/** The row wants its arg-max alone: the token, its logit and the runner-up logit. */
 export const OUTPUT_ARGMAX = 0;
 /** The row wants its arg-max and all its logits. */
 export const OUTPUT_LOGITS = 1;
@@ -30,6 +30,11 @@ export interface BatchResult {
   readonly argmax: Int32Array;
   /** (outputCount): that logit. */
   readonly argmaxLogit: Float32Array;
+  /**
+   * (outputCount): the largest logit of the other tokens, so equal to `argmaxLogit` where several are largest; -Infinity
+   * in a vocabulary of 1.
+   */
+  readonly runnerUpLogit: Float32Array;
   /** (number of OUTPUT_LOGITS rows × vocabSize), in the order of outputRows. */
   readonly logits: Float32Array;
 }
@@ -45,7 +50,19 @@ export interface StepResult {
   readonly canonical?: BatchResult;
 }
 
+/**
+ * The one shape in which a `fixed-shape` backend runs its canonical batch: so many sequences of so many rows, the first
+ * row of each at a multiple of `windowTokens`. Places without work are filled with scratch sequences, whose block table
+ * is block 0 throughout.
+ */
+export interface CanonicalShape {
+  readonly sequenceCount: number;
+  readonly windowTokens: number;
+}
+
 export interface BatchLimits {
+  /** Present for `fixed-shape` backends alone. */
+  readonly canonicalShape?: CanonicalShape;
   readonly vocabSize: number;
   readonly contextLength: number;
   readonly blockSize: number;

@@ -1,4 +1,4 @@
-import { type Batch, type BatchLimits, OUTPUT_ARGMAX, OUTPUT_LOGITS, type Step } from './batch.js';
+import { type Batch, type BatchLimits, type CanonicalShape, OUTPUT_ARGMAX, OUTPUT_LOGITS, type Step } from './batch.js';
 import { StetError } from './errors.js';
 
 /** Throws `STET_ERR_BAD_BATCH` at the first rule a step breaks; every backend calls it before it touches the device. */
@@ -17,7 +17,10 @@ export function createStepChecker(limits: BatchLimits): (step: Step) => void {
   return ({ fast, canonical }) => {
     if (!fast && !canonical) bad('a step has no batch');
     if (fast) checkBatch('fast', fast, limits);
-    if (canonical) checkBatch('canonical', canonical, limits);
+    if (canonical) {
+      checkBatch('canonical', canonical, limits);
+      if (limits.canonicalShape) checkShape(canonical, limits.canonicalShape);
+    }
     if (epoch === LAST_EPOCH) writtenIn.fill(0);
     epoch = epoch === LAST_EPOCH ? 1 : epoch + 1;
     if (fast) markWrites('fast', fast, limits.blockSize, writtenIn, epoch);
@@ -52,14 +55,45 @@ function checkBatch(schedule: Schedule, batch: Batch, limits: BatchLimits): void
       bad(`${schedule} row ${row}: token ${token} is outside the vocabulary of ${limits.vocabSize}`);
     }
   }
-  for (let index = 0; index < blocks.length; index++) {
-    const block = blocks[index]!;
-    if (block < 1 || block >= limits.blockCount) {
-      bad(`${schedule}: block ${block} at index ${index} is outside 1..${limits.blockCount - 1}`);
+  const hasScratch = schedule === 'canonical' && limits.canonicalShape !== undefined;
+  for (let s = 0; s < sequenceCount; s++) {
+    if (!(hasScratch && isScratch(batch, s))) checkBlocks(schedule, batch, s, limits.blockCount);
+    checkSequence(schedule, batch, s, limits);
+  }
+  checkOutputs(schedule, batch);
+}
+
+function checkBlocks(schedule: Schedule, batch: Batch, s: number, blockCount: number): void {
+  for (let index = batch.blockStarts[s]!; index < batch.blockStarts[s + 1]!; index++) {
+    const block = batch.blocks[index]!;
+    if (block < 1 || block >= blockCount) {
+      bad(`${schedule}: block ${block} at index ${index} is outside 1..${blockCount - 1}`);
     }
   }
-  for (let s = 0; s < sequenceCount; s++) checkSequence(schedule, batch, s, limits);
-  checkOutputs(schedule, batch);
+}
+
+/** A place of a fixed-shape batch without work: all its blocks are block 0. */
+function isScratch(batch: Batch, s: number): boolean {
+  for (let index = batch.blockStarts[s]!; index < batch.blockStarts[s + 1]!; index++) {
+    if (batch.blocks[index] !== 0) return false;
+  }
+  return true;
+}
+
+function checkShape(batch: Batch, shape: CanonicalShape): void {
+  const sequenceCount = batch.rowStarts.length - 1;
+  if (sequenceCount !== shape.sequenceCount) {
+    bad(`canonical: ${sequenceCount} sequences, the fixed shape has ${shape.sequenceCount}`);
+  }
+  for (let s = 0; s < sequenceCount; s++) {
+    const rowCount = batch.rowStarts[s + 1]! - batch.rowStarts[s]!;
+    const first = batch.positions[batch.rowStarts[s]!]!;
+    if (rowCount !== shape.windowTokens || first % shape.windowTokens !== 0) {
+      bad(
+        `canonical: sequence ${s} has ${rowCount} rows from position ${first}, not a window of ${shape.windowTokens}`,
+      );
+    }
+  }
 }
 
 function checkSequence(schedule: Schedule, batch: Batch, s: number, limits: BatchLimits): void {
@@ -114,6 +148,7 @@ function markWrites(schedule: Schedule, batch: Batch, blockSize: number, written
     const last = lastWritten(batch, s, blockSize);
     for (let i = firstWritten(batch, s, blockSize); i <= last; i++) {
       const block = batch.blocks[batch.blockStarts[s]! + i]!;
+      if (block === 0) continue;
       if (writtenIn[block] === epoch) bad(`${schedule}: block ${block} of sequence ${s} is written twice in this step`);
       writtenIn[block] = epoch;
     }

@@ -1,4 +1,4 @@
-import type { Step, StepResult } from './batch.js';
+import type { CanonicalShape, Step, StepResult } from './batch.js';
 import type { Plan } from './plan.js';
 import type { WeightSource } from './weights.js';
 
@@ -12,8 +12,13 @@ export interface BackendInfo {
   readonly device: string;
   /** Canonical numerics, or null where the backend has no canonical schedule. */
   readonly numerics: typeof NUMERICS_ID | null;
-  /** `portable`: the bits of docs/NUMERICS.md; `none`: deterministic requests are refused. */
-  readonly canonical: 'portable' | 'none';
+  /**
+   * `portable`: the bits of docs/NUMERICS.md; `fixed-shape`: opaque kernels that repeat themselves in one shape, on one
+   * device and build; `none`: deterministic requests are refused.
+   */
+  readonly canonical: 'portable' | 'fixed-shape' | 'none';
+  /** Of `fixed-shape` backends. */
+  readonly canonicalShape?: CanonicalShape;
   /** `canonical`: the fast schedule gives the canonical bits, so nothing needs verifying; `free`: it may not. */
   readonly fast: 'canonical' | 'free';
   readonly vocabSize: number;

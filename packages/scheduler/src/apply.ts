@@ -1,6 +1,7 @@
 import { assert, type BatchResult, type StepResult } from '@stet/backend';
 import type { KvCache } from '@stet/kv-cache';
 import type { SequenceEvent } from './events.js';
+import { alignDown } from './fixed-shape.js';
 import type { TokenLogprob } from './request.js';
 import { tokenLogprob } from './sampling/logprobs.js';
 import type { Sampler } from './sampling/sampler.js';
@@ -11,8 +12,12 @@ export interface ApplyContext {
   readonly kv: KvCache;
   readonly sampler: Sampler;
   readonly vocabSize: number;
+  /** Rows of a fixed window, 1 for portable backends. */
+  readonly windowTokens: number;
   readonly nowMs: number;
   readonly events: SequenceEvent[];
+  /** What verification showed in this step. */
+  readonly verdicts: { verifiedCandidates: number; mismatches: number };
   /** Ends a sequence, frees its blocks and reports it. */
   readonly finish: (sequence: Sequence, reason: 'stop' | 'length') => void;
 }
@@ -23,24 +28,9 @@ export function applyStep(planned: PlannedStep, result: StepResult, context: App
     if (run.epoch !== run.sequence.epoch) continue;
     const batch = result[run.schedule];
     assert(batch, `the backend gave no result for the ${run.schedule} batch`);
-    if (run.sequence.kind === 'ordinary') applyOrdinary(run, batch, context);
-    else if (run.schedule === 'fast') applyCandidate(run, batch, context);
-    else applyCanonical(run, batch, context);
+    if (run.sequence.kind === 'deterministic' && run.schedule === 'fast') applyCandidate(run, batch, context);
+    else applyCommitting(run, batch, context);
   }
-}
-
-/** An ordinary token commits as it is decoded. */
-function applyOrdinary(run: PlannedRun, batch: BatchResult, context: ApplyContext): void {
-  const { sequence } = run;
-  sequence.kvCount = run.start + run.rowCount;
-  if (run.output.outputCount === 0) {
-    publish(sequence, context);
-    return;
-  }
-  const token = sampleRow(run, 0, batch, context);
-  const logprobs = rowLogprobs(run, 0, token, batch, context);
-  sequence.commit(token);
-  settle(sequence, sequence.committedCount - 1, logprobs ? [logprobs] : [], context);
 }
 
 /** A fast token of a deterministic sequence is a candidate until a window verifies it. */
@@ -49,26 +39,28 @@ function applyCandidate(run: PlannedRun, batch: BatchResult, context: ApplyConte
   sequence.kvCount = run.start + run.rowCount;
   const token = sampleRow(run, 0, batch, context);
   sequence.pushCandidate(token, context.nowMs);
+  if (run.wants === 'argmax') sequence.smallestGap = Math.min(sequence.smallestGap, gapOf(run, batch));
   if (!sequence.request.provisional) return;
   const from = sequence.committedCount + sequence.candidateCount - 1;
   context.events.push({ kind: 'provisional', id: sequence.id, from, tokens: [token] });
 }
 
 /**
- * Canonical rows: prefill, verification or a direct row. Row i's token is compared with candidate i: equal ones commit;
- * at the first difference the canonical token commits and the rest is rolled back; past the candidates each row commits
- * its own. The rows have replaced candidate K/V by canonical K/V up to the last committed token.
+ * Rows whose tokens commit: canonical rows of a deterministic sequence (prefill, verification, a direct row) and all
+ * rows of an ordinary one. Row i's token is compared with candidate i: equal ones commit; at the first difference the
+ * row's own token commits and the rest is rolled back; past the candidates each row commits its own. Canonical rows
+ * have replaced candidate K/V up to the last committed token.
  */
-function applyCanonical(run: PlannedRun, batch: BatchResult, context: ApplyContext): void {
+function applyCommitting(run: PlannedRun, batch: BatchResult, context: ApplyContext): void {
   const { sequence } = run;
-  sequence.canonicalCount = run.start + run.rowCount;
-  sequence.kvCount = Math.max(sequence.kvCount, sequence.canonicalCount);
+  const written = run.start + run.rowCount;
   if (run.output.outputCount === 0) {
+    noteWritten(sequence, written, 'kept');
     publish(sequence, context);
     return;
   }
   const from = sequence.committedCount;
-  const heldSinceMs = sequence.heldSinceMs;
+  const { heldSinceMs, draftedCount } = sequence;
   const candidates = sequence.takeCandidates();
   const logprobs: TokenLogprob[] = [];
   let matched = 0;
@@ -82,19 +74,52 @@ function applyCanonical(run: PlannedRun, batch: BatchResult, context: ApplyConte
     if (token === candidates[i]) matched++;
     else mismatch = true;
   }
-  if (candidates.length > 0) sequence.noteWindow(mismatch ? candidates.length - matched : 0);
-  if (mismatch) rollBack(sequence, from + matched, context);
-  else if (!sequence.ending)
+  noteWritten(sequence, Math.min(written, sequence.settledCount - 1), mismatch ? 'dropped' : 'kept');
+  noteVerdict(sequence, candidates.length, draftedCount, matched, mismatch, context);
+  if (mismatch) rollBack(sequence, from + matched, draftedCount, context);
+  else if (!sequence.ending && draftedCount === 0)
     for (const token of candidates.subarray(matched)) sequence.pushCandidate(token, heldSinceMs);
   settle(sequence, from, logprobs, context);
 }
 
-/** Candidate K/V past the last committed token belongs to tokens that are gone. */
-function rollBack(sequence: Sequence, to: number, context: ApplyContext): void {
-  sequence.canonicalCount = sequence.settledCount - 1;
-  sequence.kvCount = sequence.canonicalCount;
+/** K/V was written up to a position; what candidates had after it is kept or dropped. */
+function noteWritten(sequence: Sequence, positionCount: number, candidates: 'kept' | 'dropped'): void {
+  if (sequence.kind === 'deterministic') sequence.canonicalCount = positionCount;
+  sequence.kvCount = candidates === 'kept' ? Math.max(sequence.kvCount, positionCount) : positionCount;
+}
+
+/** Counts a window: fast candidates tell how often the schedules differ, guesses how good the drafter is. */
+function noteVerdict(
+  sequence: Sequence,
+  candidateCount: number,
+  draftedCount: number,
+  matched: number,
+  mismatch: boolean,
+  context: ApplyContext,
+): void {
+  if (candidateCount === 0) return;
+  if (draftedCount > 0) {
+    sequence.noteDraft(draftedCount, matched);
+    sequence.drafting?.learn(matched, sequence);
+  } else {
+    context.verdicts.verifiedCandidates += matched + (mismatch ? 1 : 0);
+    context.verdicts.mismatches += mismatch ? 1 : 0;
+  }
+  if (sequence.kind === 'deterministic') sequence.noteWindow(mismatch ? candidateCount - matched : 0);
+}
+
+/** The blocks past the last committed token's are given back, and what was shown of the candidates is withdrawn. */
+function rollBack(sequence: Sequence, to: number, draftedCount: number, context: ApplyContext): void {
   context.kv.shrink(sequence.table, sequence.settledCount);
-  if (sequence.request.provisional) context.events.push({ kind: 'rollback', id: sequence.id, to });
+  if (sequence.request.provisional && draftedCount === 0) {
+    context.events.push({ kind: 'rollback', id: sequence.id, to });
+  }
+}
+
+/** Distance of a decode row's best two logits. */
+function gapOf(run: PlannedRun, batch: BatchResult): number {
+  const { outputIndex } = run.output;
+  return batch.argmaxLogit[outputIndex]! - batch.runnerUpLogit[outputIndex]!;
 }
 
 /** Reports what was committed from output index `from` on, shares full blocks, and ends the sequence if its output is complete. */
@@ -113,7 +138,9 @@ function settle(sequence: Sequence, from: number, logprobs: readonly TokenLogpro
 function publish(sequence: Sequence, context: ApplyContext): void {
   const { kv } = context;
   const deterministic = sequence.kind === 'deterministic';
-  const positions = Math.min(deterministic ? sequence.canonicalCount : sequence.kvCount, sequence.settledCount);
+  const written = Math.min(deterministic ? sequence.canonicalCount : sequence.kvCount, sequence.settledCount);
+  // The rows of a fixed window are written again until the window is behind.
+  const positions = deterministic ? alignDown(written, context.windowTokens) : written;
   kv.publish(
     sequence.table,
     sequence.settledTokens,
@@ -127,13 +154,7 @@ function sampleRow(run: PlannedRun, row: number, batch: BatchResult, context: Ap
   const { sequence } = run;
   const { sampling, seed } = sequence.request;
   const outputIndex = sequence.committedCount + sequence.candidateCount;
-  return context.sampler.sample(
-    logitsOf(run, row, batch, context),
-    sampling,
-    seed,
-    outputIndex,
-    sequence.penaltyCounts,
-  );
+  return context.sampler.sample(logitsOf(run, row, batch, context), sampling, seed, outputIndex, sequence.history);
 }
 
 function rowLogprobs(

@@ -61,20 +61,25 @@ export class BatchBuilder {
       this.rows + range.rowCount <= this.maxRows && range.rowCount > 0,
       `${range.rowCount} rows do not fit into the batch`,
     );
-    const first: OutputRange = {
-      outputIndex: this.outputs,
-      outputCount: Math.max(0, range.start + range.rowCount - Math.max(range.start, range.outputFrom)),
-      logitsIndex: this.logits,
-    };
-    for (let i = 0; i < range.rowCount; i++) {
-      const position = range.start + i;
-      this.tokens[this.rows] = sequence.tokenAt(position);
-      this.positions[this.rows] = position;
-      if (position >= range.outputFrom) this.addOutput(range.wants);
-      this.rows++;
-    }
+    const output = this.addRows(sequence, range);
     this.addBlocks(sequence.table.blocks.subarray(0, blockCount));
-    return first;
+    return output;
+  }
+
+  /** Adds rows of a fixed window: those of the range, then padding up to `windowTokens`, which writes K/V that nobody reads. */
+  addWindow(sequence: Sequence, range: RowRange, windowTokens: number, blockCount: number): OutputRange {
+    assert(this.rows + windowTokens <= this.maxRows, 'a window does not fit into the batch');
+    const output = this.addRows(sequence, range);
+    this.addPadding(range.start + range.rowCount, windowTokens - range.rowCount);
+    this.addBlocks(sequence.table.blocks.subarray(0, blockCount));
+    return output;
+  }
+
+  /** Adds a window without work: it writes block 0. */
+  addScratch(windowTokens: number, blockCount: number): void {
+    assert(this.rows + windowTokens <= this.maxRows, 'a scratch window does not fit into the batch');
+    this.addPadding(0, windowTokens);
+    this.addBlocks(new Int32Array(blockCount));
   }
 
   /** The batch, or undefined without rows. */
@@ -89,6 +94,29 @@ export class BatchBuilder {
       outputRows: this.outputRows.subarray(0, this.outputs),
       outputKinds: this.outputKinds.subarray(0, this.outputs),
     };
+  }
+
+  private addRows(sequence: Sequence, range: RowRange): OutputRange {
+    const output: OutputRange = {
+      outputIndex: this.outputs,
+      outputCount: Math.max(0, range.start + range.rowCount - Math.max(range.start, range.outputFrom)),
+      logitsIndex: this.logits,
+    };
+    for (let i = 0; i < range.rowCount; i++) {
+      const position = range.start + i;
+      this.tokens[this.rows] = sequence.tokenAt(position);
+      this.positions[this.rows] = position;
+      if (position >= range.outputFrom) this.addOutput(range.wants);
+      this.rows++;
+    }
+    return output;
+  }
+
+  private addPadding(start: number, rowCount: number): void {
+    for (let i = 0; i < rowCount; i++) {
+      this.tokens[this.rows] = 0;
+      this.positions[this.rows++] = start + i;
+    }
   }
 
   private addOutput(wants: 'argmax' | 'logits'): void {

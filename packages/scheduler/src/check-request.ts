@@ -1,13 +1,16 @@
 import { type BackendInfo, StetError } from '@stet/backend';
 import type { KvCache } from '@stet/kv-cache';
+import { alignDown, alignUp } from './fixed-shape.js';
 import type { SamplingParams, SequenceRequest } from './request.js';
 
 /** The largest seed: the noise is keyed by 53 bits. */
 export const MAX_SEED = Number.MAX_SAFE_INTEGER;
+/** Largest priority, either way. */
+export const MAX_PRIORITY = 100;
 /** Most likely tokens that log-probabilities may list. */
 export const MAX_TOP_LOGPROBS = 20;
 
-type Bounds = Pick<BackendInfo, 'vocabSize' | 'contextLength' | 'canonical'>;
+type Bounds = Pick<BackendInfo, 'vocabSize' | 'contextLength' | 'canonical' | 'canonicalShape'>;
 
 /** Throws the `StetError` that says what is wrong with a request, or nothing. */
 export function checkRequest(request: SequenceRequest, bounds: Bounds, kv: KvCache): void {
@@ -26,9 +29,10 @@ export function checkRequest(request: SequenceRequest, bounds: Bounds, kv: KvCac
   integer('maxTokens', maxTokens, 1, Number.MAX_SAFE_INTEGER);
   integer('seed', seed, 0, MAX_SEED);
   if (topLogprobs !== undefined) integer('topLogprobs', topLogprobs, 0, Math.min(MAX_TOP_LOGPROBS, bounds.vocabSize));
-  if (!Number.isFinite(priority)) bad(`priority is ${priority}, expected a number`);
+  range('priority', priority, -MAX_PRIORITY, MAX_PRIORITY);
   checkSampling(request.sampling, bounds.vocabSize);
-  checkLength(promptTokens.length, maxTokens, bounds.contextLength, kv);
+  const windowTokens = (request.kind === 'deterministic' && bounds.canonicalShape?.windowTokens) || 1;
+  checkLength(promptTokens.length, maxTokens, alignDown(bounds.contextLength, windowTokens), windowTokens, kv);
 }
 
 function checkSampling(sampling: SamplingParams, vocabSize: number): void {
@@ -39,6 +43,7 @@ function checkSampling(sampling: SamplingParams, vocabSize: number): void {
   range('minP', sampling.minP, 0, 1);
   range('frequencyPenalty', sampling.frequencyPenalty, -2, 2);
   range('presencePenalty', sampling.presencePenalty, -2, 2);
+  range('repetitionPenalty', sampling.repetitionPenalty, 0.1, 10);
   for (const [token, bias] of sampling.logitBias) {
     if (!Number.isInteger(token) || token < 0 || token >= vocabSize)
       bad(`logitBias names token ${token}, outside the vocabulary of ${vocabSize}`);
@@ -46,14 +51,20 @@ function checkSampling(sampling: SamplingParams, vocabSize: number): void {
   }
 }
 
-function checkLength(promptCount: number, maxTokens: number, contextLength: number, kv: KvCache): void {
+function checkLength(
+  promptCount: number,
+  maxTokens: number,
+  contextLength: number,
+  windowTokens: number,
+  kv: KvCache,
+): void {
   if (promptCount + maxTokens > contextLength) {
     throw new StetError(
       'STET_ERR_CONTEXT_LENGTH',
       `${promptCount} prompt tokens and ${maxTokens} output tokens do not fit into the context of ${contextLength}`,
     );
   }
-  const needed = kv.blocksFor(promptCount + maxTokens);
+  const needed = kv.blocksFor(alignUp(promptCount + maxTokens, windowTokens));
   if (needed > kv.totalCount) {
     throw new StetError(
       'STET_ERR_KV_CAPACITY',

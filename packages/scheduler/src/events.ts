@@ -36,6 +36,9 @@ export interface SequenceStats {
   readonly rollbacks: number;
   /** Candidates that were thrown away: the mismatching one and those after it. */
   readonly recomputedTokens: number;
+  /** Tokens that a drafter guessed, and those of them that committed. */
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
   /** Times the sequence lost its blocks and waited. */
   readonly preemptions: number;
   /** From arrival to the first step, to the first commit, and from there to the end. */

@@ -1,4 +1,7 @@
-export { MAX_SEED, MAX_TOP_LOGPROBS } from './check-request.js';
+export { type AutoOptions, auto } from './auto-policy.js';
+export { MAX_PRIORITY, MAX_SEED, MAX_TOP_LOGPROBS } from './check-request.js';
+export { CostModel, type CostPoint } from './cost-model.js';
+export * from './drafter.js';
 export * from './events.js';
 export * from './limits.js';
 export * from './policy.js';

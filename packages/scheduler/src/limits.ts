@@ -1,4 +1,4 @@
-import { assert } from '@stet/backend';
+import { assert, type CanonicalShape } from '@stet/backend';
 
 /** Every queue and batch of the scheduler has a named limit. */
 export interface SchedulerLimits {
@@ -12,6 +12,8 @@ export interface SchedulerLimits {
   readonly canonicalBudget: number;
   /** Rows of a step that prefill may take from one batch: it bounds how long a prompt delays the tokens of others. */
   readonly prefillBudget: number;
+  /** Tokens that a drafter may guess at once. */
+  readonly draftTokens: number;
 }
 
 export const DEFAULT_LIMITS: SchedulerLimits = {
@@ -20,20 +22,25 @@ export const DEFAULT_LIMITS: SchedulerLimits = {
   fastBudget: 512,
   canonicalBudget: 512,
   prefillBudget: 128,
+  draftTokens: 16,
 };
 
 /** The limits with defaults filled in and both budgets cut to what a batch of the backend may have. */
-export function resolveLimits(limits: Partial<SchedulerLimits> | undefined, maxRows: number): SchedulerLimits {
+export function resolveLimits(
+  limits: Partial<SchedulerLimits> | undefined,
+  maxRows: number,
+  shape?: CanonicalShape,
+): SchedulerLimits {
   const all = { ...DEFAULT_LIMITS, ...limits };
   for (const [name, value] of Object.entries(all)) {
-    assert(
-      Number.isInteger(value) && value >= (name === 'maxWaiting' ? 0 : 1),
-      `limit ${name} is ${value}, expected a positive integer`,
-    );
+    const least = name === 'maxWaiting' ? 0 : 1;
+    assert(Number.isInteger(value) && value >= least, `limit ${name} is ${value}, expected an integer from ${least}`);
   }
+  const shapeRows = shape ? shape.sequenceCount * shape.windowTokens : 0;
+  assert(shapeRows <= maxRows, `a fixed shape of ${shapeRows} rows does not fit into a batch of ${maxRows}`);
   return {
     ...all,
     fastBudget: Math.min(all.fastBudget, maxRows),
-    canonicalBudget: Math.min(all.canonicalBudget, maxRows),
+    canonicalBudget: Math.max(shapeRows, Math.min(all.canonicalBudget, maxRows)),
   };
 }

@@ -1,15 +1,19 @@
+import type { CanonicalShape } from '@stet/backend';
 import type { SequenceEvent } from './events.js';
+import { fixedWindows } from './fixed-shape.js';
 import type { SchedulerLimits } from './limits.js';
-import type { VerifyPolicy } from './policy.js';
+import type { CandidateView, VerifyPolicy } from './policy.js';
 import type { Residency } from './residency.js';
 import type { Sequence } from './sequence.js';
 import type { PlannedStep, Schedule, StepDraft } from './step-plan.js';
+import { wanted, windowRows } from './window.js';
 
 export interface PlannerParts {
   readonly residency: Residency;
   readonly draft: StepDraft;
   readonly policy: VerifyPolicy;
   readonly limits: SchedulerLimits;
+  readonly shape: CanonicalShape | undefined;
 }
 
 /** Plans one step: who is admitted, who decodes, whose candidates are verified, whose prompt goes on. */
@@ -19,35 +23,63 @@ export function planStep(
   nowMs: number,
   events: SequenceEvent[],
 ): PlannedStep | undefined {
-  const { residency, draft, policy, limits } = parts;
-  draft.reset();
+  const { residency, draft, policy, limits, shape } = parts;
+  draft.reset(stepNumber);
   residency.admit(nowMs, events);
-  const { decoding, verifying } = chooseWork(residency, policy, nowMs, events);
+  const ready = reserveNext(residency, limits, nowMs, events);
   const prefilling = residency.running.filter((sequence) => !sequence.paused && sequence.phase === 'prefill');
-  addVerification(draft, verifying, verifyBudget(limits, prefilling), stepNumber);
-  addDecodes(draft, decoding, stepNumber);
-  addPrefill(draft, prefilling, limits, stepNumber);
+  const { decoding, verifying } = chooseWork(ready, policy, prefilling, nowMs);
+  if (shape) draft.addFixedShape(fixedWindows(verifying, prefilling, shape), shape);
+  else addWindows(draft, verifying, verifyBudget(limits, prefilling));
+  addDecodes(draft, decoding);
+  addPrefill(draft, shape ? prefilling.filter(isOrdinary) : prefilling, limits);
   return draft.finish();
 }
 
-/** Gives every sequence past its prefill room for one more position and asks the policy what it does this step. */
-function chooseWork(residency: Residency, policy: VerifyPolicy, nowMs: number, events: SequenceEvent[]) {
-  const decoding: Sequence[] = [];
-  const verifying: Sequence[] = [];
+/** The sequences past their prefill that have room for one more position, guesses of their drafters included. */
+function reserveNext(
+  residency: Residency,
+  limits: SchedulerLimits,
+  nowMs: number,
+  events: SequenceEvent[],
+): Sequence[] {
+  const ready: Sequence[] = [];
   for (const sequence of residency.running) {
     if (sequence.phase !== 'decode' || sequence.paused) continue;
     if (!residency.reserve(sequence, sequence.tokenCount, events)) continue;
-    (nextAction(sequence, policy, nowMs) === 'verify' ? verifying : decoding).push(sequence);
+    sequence.drafting?.fill(sequence, limits.draftTokens, nowMs);
+    // A guess is not worth a preemption.
+    if (sequence.draftedCount > 0 && !residency.grow(sequence, sequence.tokenCount)) sequence.takeCandidates();
+    ready.push(sequence);
   }
-  return { decoding: leastRecentlyServed(decoding), verifying: leastRecentlyServed(verifying) };
+  return ready.sort((a, b) => a.servedStep - b.servedStep);
 }
 
-function nextAction(sequence: Sequence, policy: VerifyPolicy, nowMs: number): 'decode' | 'verify' {
-  if (sequence.kind === 'ordinary') return 'decode';
-  const { candidateCount } = sequence;
-  const finishing = candidateCount > 0 && sequence.ending !== undefined;
-  if (finishing) return 'verify';
-  return policy.decide({ candidateCount, finishing, heldMs: candidateCount > 0 ? nowMs - sequence.heldSinceMs : 0 });
+/** Asks the policy what each deterministic sequence does; those that may wait are asked again if a pass runs anyway. */
+function chooseWork(ready: readonly Sequence[], policy: VerifyPolicy, prefilling: readonly Sequence[], nowMs: number) {
+  const ordinary = ready.filter(isOrdinary);
+  const deterministic = ready.filter((sequence) => sequence.kind === 'deterministic');
+  policy.survey?.({ ordinaryCount: ordinary.length, deterministicCount: deterministic.length });
+  const isDue = (sequence: Sequence) =>
+    mustVerify(sequence) || policy.decide(candidateView(sequence, 'none', nowMs)) === 'verify';
+  const verifying = deterministic.filter(isDue);
+  const waiting = deterministic.filter((sequence) => !verifying.includes(sequence));
+  if (verifying.length > 0 || prefilling.some((sequence) => sequence.kind === 'deterministic')) {
+    verifying.push(...waiting.filter((one) => policy.decide(candidateView(one, 'planned', nowMs)) === 'verify'));
+  }
+  const joined = new Set(verifying);
+  return { verifying, decoding: ready.filter((sequence) => !joined.has(sequence)) };
+}
+
+/** A guess, or an output that is complete if its candidates are right, has nothing to wait for. */
+function mustVerify(sequence: Sequence): boolean {
+  return sequence.draftedCount > 0 || (sequence.candidateCount > 0 && sequence.ending !== undefined);
+}
+
+function candidateView(sequence: Sequence, canonicalPass: 'none' | 'planned', nowMs: number): CandidateView {
+  const { candidateCount, smallestGap } = sequence;
+  const heldMs = candidateCount > 0 ? nowMs - sequence.heldSinceMs : 0;
+  return { candidateCount, smallestGap, heldMs, canonicalPass };
 }
 
 /** Verification leaves the prompts of deterministic sequences their share of the canonical batch. */
@@ -60,68 +92,44 @@ function verifyBudget(limits: SchedulerLimits, prefilling: readonly Sequence[]):
  * Rows of a window: the last committed token and the candidates, the last one too, whose row gives one more token if
  * all match — unless that candidate ends the output. A window that does not fit is verified in part.
  */
-function addVerification(draft: StepDraft, verifying: readonly Sequence[], budget: number, stepNumber: number): void {
+function addWindows(draft: StepDraft, verifying: readonly Sequence[], budget: number): void {
   let left = budget;
   for (const sequence of verifying) {
-    const start = sequence.settledCount - 1;
-    const end = sequence.tokenCount - (sequence.candidateCount > 0 && sequence.ending !== undefined ? 1 : 0);
-    const rowCount = Math.min(end - start, left);
+    const rowCount = Math.min(windowRows(sequence), left);
     if (rowCount <= 0) return;
+    const start = sequence.settledCount - 1;
     draft.add(sequence, 'canonical', { start, rowCount, outputFrom: start, wants: wanted(sequence, 'canonical') });
-    sequence.servedStep = stepNumber;
     left -= rowCount;
   }
 }
 
-function addDecodes(draft: StepDraft, decoding: readonly Sequence[], stepNumber: number): void {
+/** One row each, or the window of an ordinary sequence's guess: its fast rows have the canonical bits then. */
+function addDecodes(draft: StepDraft, decoding: readonly Sequence[]): void {
   for (const sequence of decoding) {
-    const start = sequence.kvCount;
-    const rowCount = sequence.tokenCount - start;
-    if (rowCount > draft.room('fast')) return;
-    draft.add(sequence, 'fast', {
-      start,
-      rowCount,
-      outputFrom: sequence.tokenCount - 1,
-      wants: wanted(sequence, 'fast'),
-    });
-    sequence.servedStep = stepNumber;
+    const start = sequence.draftedCount > 0 ? sequence.settledCount - 1 : sequence.kvCount;
+    const needed = sequence.draftedCount > 0 ? windowRows(sequence) : sequence.tokenCount - start;
+    const rowCount = sequence.draftedCount > 0 ? Math.min(needed, draft.room('fast')) : needed;
+    if (rowCount <= 0 || rowCount > draft.room('fast')) return;
+    const outputFrom = sequence.draftedCount > 0 ? start : sequence.tokenCount - 1;
+    draft.add(sequence, 'fast', { start, rowCount, outputFrom, wants: wanted(sequence, 'fast') });
   }
 }
 
 /** Chunks of prompts, first come first served; beside other rows they are bounded, so that tokens keep flowing. */
-function addPrefill(
-  draft: StepDraft,
-  prefilling: readonly Sequence[],
-  limits: SchedulerLimits,
-  stepNumber: number,
-): void {
+function addPrefill(draft: StepDraft, prefilling: readonly Sequence[], limits: SchedulerLimits): void {
   const share = draft.rowCount > 0 ? limits.prefillBudget : Number.POSITIVE_INFINITY;
   const left = { fast: Math.min(share, draft.room('fast')), canonical: Math.min(share, draft.room('canonical')) };
   for (const sequence of prefilling) {
     const schedule: Schedule = sequence.kind === 'deterministic' ? 'canonical' : 'fast';
     const start = sequence.kind === 'deterministic' ? sequence.canonicalCount : sequence.kvCount;
+    const outputFrom = sequence.settledCount - 1;
     const rowCount = Math.min(sequence.settledCount - start, left[schedule]);
     if (rowCount <= 0) continue;
-    draft.add(sequence, schedule, {
-      start,
-      rowCount,
-      outputFrom: sequence.settledCount - 1,
-      wants: wanted(sequence, schedule),
-    });
-    sequence.servedStep = stepNumber;
+    draft.add(sequence, schedule, { start, rowCount, outputFrom, wants: wanted(sequence, schedule) });
     left[schedule] -= rowCount;
   }
 }
 
-/** Log-probabilities of deterministic requests come from canonical rows alone, so their candidates do not need logits for them. */
-function wanted(sequence: Sequence, schedule: Schedule): 'argmax' | 'logits' {
-  const { sampling, topLogprobs, kind } = sequence.request;
-  const committing = kind === 'ordinary' || schedule === 'canonical';
-  if (topLogprobs !== undefined && committing) return 'logits';
-  const plain = sampling.temperature === 0 && sampling.logitBias.size === 0;
-  return plain && sampling.frequencyPenalty === 0 && sampling.presencePenalty === 0 ? 'argmax' : 'logits';
-}
-
-function leastRecentlyServed(sequences: Sequence[]): Sequence[] {
-  return sequences.sort((a, b) => a.servedStep - b.servedStep);
+function isOrdinary(sequence: Sequence): boolean {
+  return sequence.kind === 'ordinary';
 }

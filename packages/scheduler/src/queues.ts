@@ -1,10 +1,17 @@
 import { assert } from '@stet/backend';
 import type { Sequence } from './sequence.js';
 
-/** Who is served first: higher priority, earlier arrival, deterministic before ordinary, order of arrival. */
+/** How much earlier a step of priority makes a request arrive. */
+export const PRIORITY_MS = 10_000;
+
+/**
+ * Who is served first: by arrival, where a step of priority is worth ten seconds; then deterministic before ordinary,
+ * then order of arrival. The order of two sequences never changes, and enough time beats any priority.
+ */
 export function serviceOrder(a: Sequence, b: Sequence): number {
-  if (a.request.priority !== b.request.priority) return b.request.priority - a.request.priority;
-  if (a.arrivedMs !== b.arrivedMs) return a.arrivedMs - b.arrivedMs;
+  const aMs = a.arrivedMs - a.request.priority * PRIORITY_MS;
+  const bMs = b.arrivedMs - b.request.priority * PRIORITY_MS;
+  if (aMs !== bMs) return aMs - bMs;
   if (a.kind !== b.kind) return a.kind === 'deterministic' ? -1 : 1;
   return a.order - b.order;
 }

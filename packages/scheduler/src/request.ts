@@ -16,8 +16,10 @@ export interface SequenceRequest {
   readonly stop?: StopMatcher;
   /** Absent: no log-probabilities; n: the chosen token's and those of the n likeliest, 0 .. 20. */
   readonly topLogprobs?: number;
-  /** Higher is served first; 0 by default. */
+  /** Served as if it had come `priority` × 10 s earlier: higher goes first, and nobody waits for ever. */
   readonly priority: number;
+  /** Admit it only once this sequence has finished its prefill or ended, so that it finds its prompt's blocks in the cache. */
+  readonly after?: string;
   /** Emit `provisional` and `rollback` events for candidates. */
   readonly provisional: boolean;
 }
@@ -36,6 +38,8 @@ export interface SamplingParams {
   readonly frequencyPenalty: number;
   /** Subtracted from a token's logit if it stands in the output. */
   readonly presencePenalty: number;
+  /** Divides the positive and multiplies the negative logits of tokens that stand in prompt or output; 1 is off. */
+  readonly repetitionPenalty: number;
   /** Added to the logits of single tokens. */
   readonly logitBias: ReadonlyMap<number, number>;
 }
@@ -47,8 +51,16 @@ export const GREEDY: SamplingParams = {
   minP: 0,
   frequencyPenalty: 0,
   presencePenalty: 0,
+  repetitionPenalty: 1,
   logitBias: new Map(),
 };
+
+/** What a row's penalties look at: its own tokens so far. */
+export interface TokenHistory {
+  readonly prompt: ReadonlySet<number>;
+  /** Output token → how often it stands there. */
+  readonly output: ReadonlyMap<number, number>;
+}
 
 /**
  * A stop condition over the output as an immutable state per token, so that a rollback is taking an older state.

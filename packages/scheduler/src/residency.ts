@@ -1,6 +1,7 @@
 import { assert } from '@stet/backend';
 import type { KvCache } from '@stet/kv-cache';
 import type { SequenceEvent } from './events.js';
+import { alignDown, alignUp } from './fixed-shape.js';
 import { SequenceQueue, serviceOrder } from './queues.js';
 import type { Sequence } from './sequence.js';
 
@@ -15,16 +16,19 @@ export class Residency {
   preemptions = 0;
   private readonly kv: KvCache;
   private readonly maxRunning: number;
+  /** Rows of a window of a fixed-shape backend, 1 otherwise: a deterministic table holds whole windows. */
+  private readonly windowTokens: number;
 
-  constructor(kv: KvCache, maxRunning: number) {
+  constructor(kv: KvCache, maxRunning: number, windowTokens: number) {
     this.kv = kv;
     this.maxRunning = maxRunning;
+    this.windowTokens = windowTokens;
   }
 
   /** Moves waiting sequences in service order into the running queue while there is room. */
   admit(nowMs: number, events: SequenceEvent[]): void {
     for (const sequence of this.waiting) {
-      if (sequence.paused) continue;
+      if (sequence.paused || this.mustWaitFor(sequence.request.after)) continue;
       if (this.running.length >= this.maxRunning || !this.giveBlocks(sequence, events)) return;
       this.waiting.remove(sequence);
       this.running.add(sequence);
@@ -35,12 +39,17 @@ export class Residency {
 
   /** Grows a running sequence's table to `positionCount`, preempting whoever is served after it. False: it must wait. */
   reserve(sequence: Sequence, positionCount: number, events: SequenceEvent[]): boolean {
-    while (!this.kv.grow(sequence.table, positionCount)) {
+    while (!this.grow(sequence, positionCount)) {
       const victim = this.victim(sequence);
       if (!victim) return false;
       this.preempt(victim, events);
     }
     return true;
+  }
+
+  /** Grows a running sequence's table without taking anything from others; false if there is no room. */
+  grow(sequence: Sequence, positionCount: number): boolean {
+    return this.kv.grow(sequence.table, this.needed(sequence, positionCount));
   }
 
   /** Takes the sequence out of its queue and frees its blocks. */
@@ -54,7 +63,7 @@ export class Residency {
   /** A running sequence loses its blocks and candidates and waits. Full canonical blocks stay cached while there is room. */
   preempt(sequence: Sequence, events: SequenceEvent[]): void {
     this.running.remove(sequence);
-    if (sequence.candidateCount > 0 && sequence.request.provisional) {
+    if (sequence.candidateCount > sequence.draftedCount && sequence.request.provisional) {
       events.push({ kind: 'rollback', id: sequence.id, to: sequence.committedCount });
     }
     sequence.takeCandidates();
@@ -63,6 +72,12 @@ export class Residency {
     sequence.notePreemption();
     this.waiting.add(sequence);
     this.preemptions++;
+  }
+
+  private mustWaitFor(id: string | undefined): boolean {
+    if (id === undefined) return false;
+    const isBefore = (other: Sequence) => other.id === id && other.committedCount === 0;
+    return this.waiting.some(isBefore) || this.running.some(isBefore);
   }
 
   private dropBlocks(sequence: Sequence): void {
@@ -85,7 +100,9 @@ export class Residency {
 
   private giveBlocks(sequence: Sequence, events: SequenceEvent[]): boolean {
     const { settledCount, table } = sequence;
-    const found = this.kv.match(table, sequence.settledTokens, settledCount - 1, sequence.kind);
+    const matched = this.kv.match(table, sequence.settledTokens, settledCount - 1, sequence.kind);
+    const found = sequence.kind === 'deterministic' ? alignDown(matched, this.windowTokens) : matched;
+    this.kv.shrink(table, found);
     while (!this.fits(sequence)) {
       const paused = this.running.filter((other) => other.paused).at(-1);
       if (!paused) {
@@ -94,7 +111,7 @@ export class Residency {
       }
       this.preempt(paused, events);
     }
-    const grown = this.kv.grow(table, settledCount);
+    const grown = this.grow(sequence, settledCount);
     assert(grown, 'blocks that were counted are not there');
     sequence.canonicalCount = sequence.kind === 'deterministic' ? found : 0;
     sequence.kvCount = found;
@@ -104,8 +121,12 @@ export class Residency {
 
   /** Room for its tokens and for one more block of every running sequence, so that admission does not cause preemption at once. */
   private fits(sequence: Sequence): boolean {
-    const missing = this.kv.blocksFor(sequence.settledCount) - sequence.table.length;
+    const missing = this.kv.blocksFor(this.needed(sequence, sequence.settledCount)) - sequence.table.length;
     const others = this.running.length;
     return missing + others <= this.kv.availableCount || (others === 0 && missing <= this.kv.availableCount);
+  }
+
+  private needed(sequence: Sequence, positionCount: number): number {
+    return sequence.kind === 'deterministic' ? alignUp(positionCount, this.windowTokens) : positionCount;
   }
 }

@@ -2,6 +2,8 @@ import { assert, type BackendInfo, type StepResult, StetError } from '@stet/back
 import { KvCache, type KvCacheStats } from '@stet/kv-cache';
 import { applyStep } from './apply.js';
 import { checkRequest } from './check-request.js';
+import type { Drafter } from './drafter.js';
+import { Drafting } from './drafting.js';
 import type { SequenceEvent } from './events.js';
 import { resolveLimits, type SchedulerLimits } from './limits.js';
 import { planStep } from './planner.js';
@@ -13,9 +15,14 @@ import { Sequence } from './sequence.js';
 import { type PlannedStep, StepDraft } from './step-plan.js';
 
 export interface SchedulerConfig
-  extends Pick<BackendInfo, 'vocabSize' | 'contextLength' | 'blockSize' | 'blockCount' | 'maxRows' | 'canonical'> {
+  extends Pick<
+    BackendInfo,
+    'vocabSize' | 'contextLength' | 'blockSize' | 'blockCount' | 'maxRows' | 'canonical' | 'canonicalShape' | 'fast'
+  > {
   readonly policy: VerifyPolicy;
   readonly limits?: Partial<SchedulerLimits>;
+  /** Guesses for deterministic requests, and for ordinary ones where the fast schedule gives the canonical bits. */
+  readonly drafter?: Drafter;
   /** `on` by default. */
   readonly prefixCache?: 'on' | 'off';
 }
@@ -29,6 +36,8 @@ export interface SchedulerStats {
   readonly windows: number;
   readonly rollbacks: number;
   readonly recomputedTokens: number;
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
   readonly preemptions: number;
   readonly committedTokens: number;
   readonly kv: KvCacheStats;
@@ -54,19 +63,24 @@ export class Scheduler {
     windows: 0,
     rollbacks: 0,
     recomputedTokens: 0,
+    draftedTokens: 0,
+    acceptedTokens: 0,
   };
+  private readonly windowTokens: number;
   private policy: VerifyPolicy;
   private inFlight: PlannedStep | undefined;
   private events: SequenceEvent[] = [];
   private arrivals = 0;
+  private plannedMs = 0;
 
   constructor(config: SchedulerConfig) {
     this.config = config;
     this.policy = config.policy;
-    this.limits = resolveLimits(config.limits, config.maxRows);
+    this.limits = resolveLimits(config.limits, config.maxRows, config.canonicalShape);
+    this.windowTokens = config.canonicalShape?.windowTokens ?? 1;
     const { blockCount, blockSize, prefixCache = 'on' } = config;
     this.kv = new KvCache({ blockCount, blockSize, prefixCache });
-    this.residency = new Residency(this.kv, this.limits.maxRunning);
+    this.residency = new Residency(this.kv, this.limits.maxRunning, this.windowTokens);
     this.draft = new StepDraft(this.kv, { fast: this.limits.fastBudget, canonical: this.limits.canonicalBudget });
     this.sampler = new Sampler(config.vocabSize);
   }
@@ -82,7 +96,7 @@ export class Scheduler {
         `${this.residency.waiting.length} requests are waiting, which is the limit`,
       );
     }
-    const sequence = new Sequence(request, this.arrivals++, nowMs);
+    const sequence = new Sequence(request, this.arrivals++, nowMs, this.draftingFor(request));
     this.sequences.set(request.id, sequence);
     this.residency.waiting.add(sequence);
   }
@@ -128,20 +142,34 @@ export class Scheduler {
   plan(nowMs: number): PlannedStep | undefined {
     assert(!this.inFlight, 'plan while a step is in flight');
     const { residency, draft, policy, limits } = this;
-    this.inFlight = planStep({ residency, draft, policy, limits }, this.totals.steps + 1, nowMs, this.events);
+    const shape = this.config.canonicalShape;
+    this.inFlight = planStep({ residency, draft, policy, limits, shape }, this.totals.steps + 1, nowMs, this.events);
     if (!this.inFlight) return undefined;
     this.totals.steps++;
-    this.totals.fastRows += this.inFlight.step.fast?.tokens.length ?? 0;
-    this.totals.canonicalRows += this.inFlight.step.canonical?.tokens.length ?? 0;
+    const { fastRows, canonicalRows } = rowCounts(this.inFlight);
+    this.totals.fastRows += fastRows;
+    this.totals.canonicalRows += canonicalRows;
+    this.plannedMs = nowMs;
     return this.inFlight;
   }
 
   /** Samples, compares, commits, rolls back, finishes and frees. */
   apply(planned: PlannedStep, result: StepResult, nowMs: number): SequenceEvent[] {
     this.land(planned);
-    const { kv, sampler, config, events } = this;
+    const { kv, sampler, config, events, windowTokens } = this;
+    const verdicts = { verifiedCandidates: 0, mismatches: 0 };
     const finish = (sequence: Sequence, reason: FinishReason) => this.finish(sequence, reason, nowMs, events);
-    applyStep(planned, result, { kv, sampler, vocabSize: config.vocabSize, nowMs, events, finish });
+    applyStep(planned, result, {
+      kv,
+      sampler,
+      vocabSize: config.vocabSize,
+      windowTokens,
+      nowMs,
+      events,
+      verdicts,
+      finish,
+    });
+    this.policy.observe?.({ ...rowCounts(planned), elapsedMs: nowMs - this.plannedMs, ...verdicts });
     return this.takeEvents();
   }
 
@@ -175,6 +203,12 @@ export class Scheduler {
     return this.kv.isFree(block);
   }
 
+  private draftingFor(request: SequenceRequest): Drafting | undefined {
+    const { drafter, fast } = this.config;
+    const canVerify = request.kind === 'deterministic' || fast === 'canonical';
+    return drafter && canVerify ? new Drafting(drafter.open()) : undefined;
+  }
+
   private land(planned: PlannedStep): void {
     assert(this.inFlight === planned, 'the step is not the one in flight');
     this.inFlight = undefined;
@@ -202,14 +236,22 @@ export class Scheduler {
   }
 }
 
+function rowCounts({ step }: PlannedStep): { fastRows: number; canonicalRows: number } {
+  return { fastRows: step.fast?.tokens.length ?? 0, canonicalRows: step.canonical?.tokens.length ?? 0 };
+}
+
 interface Counters {
   windows: number;
   rollbacks: number;
   recomputedTokens: number;
+  draftedTokens: number;
+  acceptedTokens: number;
 }
 
 function addCounters(totals: Counters, more: Readonly<Counters>): void {
   totals.windows += more.windows;
   totals.rollbacks += more.rollbacks;
   totals.recomputedTokens += more.recomputedTokens;
+  totals.draftedTokens += more.draftedTokens;
+  totals.acceptedTokens += more.acceptedTokens;
 }

@@ -1,7 +1,8 @@
 import { assert } from '@stet/backend';
 import { KvTable } from '@stet/kv-cache';
+import type { Drafting } from './drafting.js';
 import type { SequenceStats } from './events.js';
-import type { SequenceRequest } from './request.js';
+import type { SequenceRequest, TokenHistory } from './request.js';
 
 /**
  * One request on its way.
@@ -31,6 +32,11 @@ export class Sequence {
   candidateCount = 0;
   /** When the oldest candidate came. */
   heldSinceMs = 0;
+  /** Smallest distance of the best two fast logits among the candidates; infinite where none is known. */
+  smallestGap = Number.POSITIVE_INFINITY;
+  /** Candidates that a drafter guessed; they were not shown to the client. */
+  draftedCount = 0;
+  readonly drafting: Drafting | undefined;
   /** Step in which the sequence last had rows of prefill or verification: the longest unserved goes first. */
   servedStep = 0;
   private tokens: Int32Array;
@@ -39,11 +45,20 @@ export class Sequence {
   private readonly candidateStates: unknown[] = [];
   /** Occurrences in the output, candidates included; kept only where a penalty needs them. */
   private readonly counts: Map<number, number> | undefined;
-  private readonly counters = { cachedTokens: 0, windows: 0, rollbacks: 0, recomputedTokens: 0, preemptions: 0 };
+  readonly history: TokenHistory | undefined;
+  private readonly counters = {
+    cachedTokens: 0,
+    windows: 0,
+    rollbacks: 0,
+    recomputedTokens: 0,
+    preemptions: 0,
+    draftedTokens: 0,
+    acceptedTokens: 0,
+  };
   private startedMs: number | undefined;
   private firstCommitMs: number | undefined;
 
-  constructor(request: SequenceRequest, order: number, arrivedMs: number) {
+  constructor(request: SequenceRequest, order: number, arrivedMs: number, drafting?: Drafting) {
     this.request = request;
     this.order = order;
     this.arrivedMs = arrivedMs;
@@ -51,8 +66,11 @@ export class Sequence {
     this.tokens.set(request.promptTokens);
     this.count = request.promptTokens.length;
     this.stopState = request.stop?.initial;
-    const { frequencyPenalty, presencePenalty } = request.sampling;
-    this.counts = frequencyPenalty !== 0 || presencePenalty !== 0 ? new Map() : undefined;
+    this.drafting = drafting;
+    const { frequencyPenalty, presencePenalty, repetitionPenalty } = request.sampling;
+    if (frequencyPenalty === 0 && presencePenalty === 0 && repetitionPenalty === 1) return;
+    this.counts = new Map();
+    this.history = { prompt: new Set(request.promptTokens), output: this.counts };
   }
 
   get id(): string {
@@ -75,10 +93,6 @@ export class Sequence {
   /** All tokens, candidates included. */
   get tokenCount(): number {
     return this.count;
-  }
-
-  get penaltyCounts(): ReadonlyMap<number, number> | undefined {
-    return this.counts;
   }
 
   tokenAt(position: number): number {
@@ -126,6 +140,8 @@ export class Sequence {
     for (const token of taken) this.counts?.set(token, this.counts.get(token)! - 1);
     this.count = this.settledCount;
     this.candidateCount = 0;
+    this.draftedCount = 0;
+    this.smallestGap = Number.POSITIVE_INFINITY;
     this.candidateStates.length = 0;
     return taken;
   }
@@ -147,6 +163,11 @@ export class Sequence {
     this.counters.windows++;
     if (recomputedTokens > 0) this.counters.rollbacks++;
     this.counters.recomputedTokens += recomputedTokens;
+  }
+
+  noteDraft(draftedTokens: number, acceptedTokens: number): void {
+    this.counters.draftedTokens += draftedTokens;
+    this.counters.acceptedTokens += acceptedTokens;
   }
 
   notePreemption(): void {
@@ -173,7 +194,10 @@ export class Sequence {
     assert(this.candidateCount === this.candidateStates.length, `${at}: a stop state is missing`);
     assert(this.canonicalCount <= this.settledCount, `${at}: canonical K/V past the settled tokens`);
     assert(this.kvCount <= this.count && this.canonicalCount <= this.kvCount, `${at}: K/V past the tokens`);
-    assert(this.kind === 'deterministic' || this.candidateCount === 0, `${at}: an ordinary sequence has candidates`);
+    assert(
+      this.kind === 'deterministic' || this.candidateCount === this.draftedCount,
+      `${at}: an ordinary sequence has candidates`,
+    );
     assert(this.committedCount <= this.request.maxTokens, `${at}: more output than asked for`);
   }
 

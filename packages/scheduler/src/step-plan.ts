@@ -1,4 +1,4 @@
-import type { Step } from '@stet/backend';
+import { assert, type CanonicalShape, type Step } from '@stet/backend';
 import type { KvCache } from '@stet/kv-cache';
 import { BatchBuilder, type OutputRange, type RowRange } from './batch-builder.js';
 import type { Sequence } from './sequence.js';
@@ -28,6 +28,7 @@ export class StepDraft {
   private readonly builders: Record<Schedule, BatchBuilder>;
   private readonly budgets: Record<Schedule, number>;
   private runs: PlannedRun[] = [];
+  private stepNumber = 0;
 
   constructor(kv: KvCache, budgets: Record<Schedule, number>) {
     this.kv = kv;
@@ -35,7 +36,8 @@ export class StepDraft {
     this.builders = { fast: new BatchBuilder(budgets.fast), canonical: new BatchBuilder(budgets.canonical) };
   }
 
-  reset(): void {
+  reset(stepNumber: number): void {
+    this.stepNumber = stepNumber;
     this.builders.fast.reset();
     this.builders.canonical.reset();
     this.runs = [];
@@ -53,8 +55,21 @@ export class StepDraft {
   add(sequence: Sequence, schedule: Schedule, range: RowRange): void {
     const blockCount = this.kv.blocksFor(range.start + range.rowCount);
     const output = this.builders[schedule].add(sequence, range, blockCount);
-    const { start, rowCount, wants } = range;
-    this.runs.push({ sequence, epoch: sequence.epoch, schedule, start, rowCount, output, wants });
+    this.note(sequence, schedule, range, output);
+  }
+
+  /** Places of a fixed shape: windows of sequences, the rest scratch. Nothing without windows. */
+  addFixedShape(windows: readonly { sequence: Sequence; range: RowRange }[], shape: CanonicalShape): void {
+    const { sequenceCount, windowTokens } = shape;
+    assert(windows.length <= sequenceCount, 'more windows than the fixed shape has');
+    if (windows.length === 0) return;
+    const builder = this.builders.canonical;
+    for (const { sequence, range } of windows) {
+      const output = builder.addWindow(sequence, range, windowTokens, this.kv.blocksFor(range.start + windowTokens));
+      this.note(sequence, 'canonical', range, output);
+    }
+    for (let i = windows.length; i < sequenceCount; i++)
+      builder.addScratch(windowTokens, this.kv.blocksFor(windowTokens));
   }
 
   finish(): PlannedStep | undefined {
@@ -62,5 +77,11 @@ export class StepDraft {
     const canonical = this.builders.canonical.build();
     if (!fast && !canonical) return undefined;
     return { step: { ...(fast && { fast }), ...(canonical && { canonical }) }, runs: this.runs };
+  }
+
+  private note(sequence: Sequence, schedule: Schedule, range: RowRange, output: OutputRange): void {
+    const { start, rowCount, wants } = range;
+    sequence.servedStep = this.stepNumber;
+    this.runs.push({ sequence, epoch: sequence.epoch, schedule, start, rowCount, output, wants });
   }
 }

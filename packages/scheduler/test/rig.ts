@@ -176,7 +176,8 @@ export function oracle(
   let state = request.stop?.initial;
   for (;;) {
     const logits = fakeLogits(context, fake);
-    const token = sampler.sample(logits, request.sampling, request.seed, tokens.length, counts);
+    const history = { prompt: new Set(request.promptTokens), output: counts };
+    const token = sampler.sample(logits, request.sampling, request.seed, tokens.length, history);
     if (request.topLogprobs !== undefined) logprobs.push(tokenLogprob(logits, token, request.topLogprobs));
     tokens.push(token);
     context.push(token);

@@ -5,6 +5,10 @@ import { GREEDY, Sampler, type SamplingParams, tokenLogprob } from '../src/index
 import { GUMBEL_MAX, GumbelNoise } from '../src/sampling/noise.js';
 import { philox } from '../src/sampling/philox.js';
 
+const historyOf = (output: [number, number][], prompt: number[] = []) => ({
+  prompt: new Set(prompt),
+  output: new Map(output),
+});
 const hex = (words: Uint32Array) => Array.from(words, (word) => word.toString(16).padStart(8, '0')).join(' ');
 
 describe('philox', () => {
@@ -120,9 +124,9 @@ describe('sampler', () => {
   it('subtracts penalties for what stands in the output', () => {
     const params = { ...GREEDY, frequencyPenalty: 1, presencePenalty: 0.5 };
     const logits = Float32Array.of(5, 4, 0);
-    expect(new Sampler(3).sample(logits, params, 0, 0, new Map())).toBe(0);
-    expect(new Sampler(3).sample(logits, params, 0, 0, new Map([[0, 1]]))).toBe(1);
-    expect(new Sampler(3).sample(logits, params, 0, 0, new Map([[0, 0]]))).toBe(0);
+    expect(new Sampler(3).sample(logits, params, 0, 0, historyOf([]))).toBe(0);
+    expect(new Sampler(3).sample(logits, params, 0, 0, historyOf([[0, 1]]))).toBe(1);
+    expect(new Sampler(3).sample(logits, params, 0, 0, historyOf([[0, 0]]))).toBe(0);
   });
 
   it('keeps its published answers', () => {

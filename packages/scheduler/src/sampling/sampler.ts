@@ -1,6 +1,6 @@
 import { assert } from '@stet/backend';
 import { ln } from '@stet/backend/numerics';
-import type { SamplingParams } from '../request.js';
+import type { SamplingParams, TokenHistory } from '../request.js';
 import { keepTopK, keepTopP } from './filters.js';
 import { GUMBEL_MAX, GumbelNoise } from './noise.js';
 
@@ -23,31 +23,35 @@ export class Sampler {
   }
 
   /**
-   * The token of output index `outputIndex`. `logits` (vocabSize); `counts`: how often each token stands in the output
-   * so far, needed when a penalty is set. Temperature 0 takes the largest adjusted logit, the lowest id among equals.
+   * The token of output index `outputIndex`. `logits` (vocabSize); `history`: the row's own tokens so far, needed
+   * when a penalty is set. Temperature 0 takes the largest adjusted logit, the lowest id among equals.
    */
   sample(
     logits: Float32Array,
     params: SamplingParams,
     seed: number,
     outputIndex: number,
-    counts: ReadonlyMap<number, number> | undefined,
+    history: TokenHistory | undefined,
   ): number {
     const scaled = this.scaled;
     for (let id = 0; id < logits.length; id++) scaled[id] = logits[id]!;
-    this.adjust(params, counts);
+    this.adjust(params, history);
     const best = this.argmax(logits.length);
     if (params.temperature === 0) return best;
     return this.draw(logits.length, best, params, seed, outputIndex);
   }
 
-  private adjust(params: SamplingParams, counts: ReadonlyMap<number, number> | undefined): void {
-    for (const [id, bias] of params.logitBias) this.scaled[id]! += bias;
-    if (params.frequencyPenalty === 0 && params.presencePenalty === 0) return;
-    assert(counts !== undefined, 'penalties need the counts of the output');
-    for (const [id, count] of counts) {
-      if (count > 0) this.scaled[id]! -= params.frequencyPenalty * count + params.presencePenalty;
+  /** Repetition penalty, then frequency and presence penalties, then bias. */
+  private adjust(params: SamplingParams, history: TokenHistory | undefined): void {
+    const { frequencyPenalty, presencePenalty, repetitionPenalty, logitBias } = params;
+    const { scaled } = this;
+    if (frequencyPenalty !== 0 || presencePenalty !== 0 || repetitionPenalty !== 1) {
+      assert(history !== undefined, 'penalties need the tokens so far');
+      const repeated = repetitionPenalty === 1 ? [] : new Set([...history.prompt, ...present(history)]);
+      for (const id of repeated) scaled[id]! *= scaled[id]! > 0 ? 1 / repetitionPenalty : repetitionPenalty;
+      for (const id of present(history)) scaled[id]! -= frequencyPenalty * history.output.get(id)! + presencePenalty;
     }
+    for (const [id, bias] of logitBias) scaled[id]! += bias;
   }
 
   private argmax(count: number): number {
@@ -97,4 +101,8 @@ export class Sampler {
     }
     return winner;
   }
+}
+
+function* present(history: TokenHistory): Iterable<number> {
+  for (const [id, count] of history.output) if (count > 0) yield id;
 }

@@ -82,13 +82,14 @@ function weightBytes(data: WeightData): number {
 }
 
 function infoOf(load: BackendLoad, memory: FakeMemory, weightBytes: number, options: FakeBackendOptions): BackendInfo {
-  const { mismatchRate = 0, fastKvDeviates = true, script, fault = 'none' } = options;
+  const { mismatchRate = 0, fastKvDeviates = true, script, canonicalShape, fault = 'none' } = options;
   const isSame = mismatchRate === 0 && !fastKvDeviates && !script && fault === 'none';
   return {
     name: 'fake',
     device: 'integer hashing',
     numerics: NUMERICS_ID,
-    canonical: 'portable',
+    canonical: canonicalShape ? 'fixed-shape' : 'portable',
+    ...(canonicalShape && { canonicalShape }),
     fast: isSame || fault === 'claimsFastIsCanonical' ? 'canonical' : 'free',
     vocabSize: load.plan.vocabSize,
     contextLength: load.plan.contextLength,

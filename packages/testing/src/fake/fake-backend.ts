@@ -159,6 +159,7 @@ function scribble(result: StepResult): void {
   for (const batch of [result.fast, result.canonical]) {
     batch?.argmax.fill(-1);
     batch?.argmaxLogit.fill(Number.NaN);
+    batch?.runnerUpLogit.fill(Number.NaN);
     batch?.logits.fill(Number.NaN);
   }
 }

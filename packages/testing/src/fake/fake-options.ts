@@ -1,3 +1,4 @@
+import type { CanonicalShape } from '@stet/backend';
 import type { FakeScript } from './toy-model.js';
 
 export interface FakeBackendOptions {
@@ -11,6 +12,8 @@ export interface FakeBackendOptions {
   /** Whether K/V that the fast schedule writes differs from canonical K/V; default true. */
   readonly fastKvDeviates?: boolean;
   readonly script?: FakeScript;
+  /** Makes it a `fixed-shape` backend: a canonical batch of any other shape is refused. */
+  readonly canonicalShape?: CanonicalShape;
   /** Steps that `log` keeps, the latest ones; default 1000. */
   readonly logSteps?: number;
   /** A defect, for tests of the tests; default `none`. */
@@ -52,6 +55,10 @@ export type FakeFault =
   | 'claimsFastIsCanonical'
   /** The arg-max is the highest id among equals. */
   | 'highestTie'
+  /** Where several logits are largest, the runner-up is the one below them. */
+  | 'runnerUpBelowTies'
+  /** The runner-up of a row that wants no logits is its arg-max. */
+  | 'runnerUpNeedsLogits'
   /** Fast logits are noise. */
   | 'fastIsNoise'
   /** `forward` keeps the processor for a while. */

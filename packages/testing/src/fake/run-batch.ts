@@ -11,6 +11,7 @@ import {
   forceToken,
   initialContext,
   kvWord,
+  runnerUpOf,
   type Schedule,
 } from './toy-model.js';
 
@@ -33,6 +34,7 @@ export function runBatch(
   const result: BatchResult = {
     argmax: new Int32Array(outputCount),
     argmaxLogit: new Float32Array(outputCount),
+    runnerUpLogit: new Float32Array(outputCount),
     logits: new Float32Array(batch.outputKinds.filter((kind) => kind === OUTPUT_LOGITS).length * vocabSize),
   };
   const scratch = new Float32Array(vocabSize);
@@ -47,9 +49,21 @@ export function runBatch(
     const argmax = options.fault === 'highestTie' ? logits.lastIndexOf(Math.max(...logits)) : argmaxOf(logits);
     result.argmax[output] = argmax;
     result.argmaxLogit[output] = logits[argmax]!;
+    result.runnerUpLogit[output] = runnerUpLogit(logits, argmax, wantsLogits, options.fault);
     output++;
   });
   return { result, log: logOf(batch, injectedRows) };
+}
+
+function runnerUpLogit(logits: Float32Array, argmax: number, wantsLogits: boolean, fault: FakeFault = 'none'): number {
+  switch (fault) {
+    case 'runnerUpBelowTies':
+      return logits.reduce((a, b) => (b > a && b < logits[argmax]! ? b : a), Number.NEGATIVE_INFINITY);
+    case 'runnerUpNeedsLogits':
+      return wantsLogits ? logits[runnerUpOf(logits, argmax)]! : logits[argmax]!;
+    default:
+      return logits[runnerUpOf(logits, argmax)]!;
+  }
 }
 
 /** A row's context as the schedule read it. */

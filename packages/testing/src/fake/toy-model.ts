@@ -49,11 +49,7 @@ export function forceToken(logits: Float32Array, token: number): void {
 /** Lifts the runner-up just above the largest logit: the near tie that a fast kernel may decide the other way. */
 export function flipArgmax(logits: Float32Array): void {
   const top = argmaxOf(logits);
-  let second = top === 0 ? 1 : 0;
-  for (let token = 0; token < logits.length; token++) {
-    if (token !== top && logits[token]! > logits[second]!) second = token;
-  }
-  logits[second] = logits[top]! + 1 / 64;
+  logits[runnerUpOf(logits, top)] = logits[top]! + 1 / 64;
 }
 
 /** The lowest index of the largest value. */
@@ -61,4 +57,11 @@ export function argmaxOf(values: Float32Array): number {
   let best = 0;
   for (let i = 1; i < values.length; i++) if (values[i]! > values[best]!) best = i;
   return best;
+}
+
+/** The lowest index of the largest value but for the one at `best`; there are at least two. */
+export function runnerUpOf(values: Float32Array, best: number): number {
+  let second = best === 0 ? 1 : 0;
+  for (let i = second + 1; i < values.length; i++) if (i !== best && values[i]! > values[second]!) second = i;
+  return second;
 }
