@@ -1,7 +1,9 @@
 import type { Backend, Batch, Step } from '@stet/backend';
 import { createCpuBackend } from '@stet/backend-cpu';
-import { joinBatches, openTales, rowsOf } from './model.js';
+import { joinBatches, rowsOf } from './batches.js';
+import { openTales } from './model.js';
 import type { BenchResult } from './result.js';
+import { median, rounded } from './stats.js';
 
 const BLOCK_SIZE = 16;
 const CONTEXT = 128;
@@ -66,10 +68,6 @@ async function interleave(backend: Backend, batch: Batch) {
   return {
     'fast tokens/s': perSecond(fast),
     'canonical tokens/s': perSecond(canonical),
-    'fast / canonical': Number((canonical / fast).toFixed(2)),
+    'fast / canonical': rounded(canonical / fast, 2),
   };
-}
-
-function median(values: number[]): number {
-  return values.sort((a, b) => a - b)[values.length >> 1]!;
 }

@@ -1,12 +1,14 @@
 import { measureForward } from './forward.js';
 import { measureQuality } from './quality.js';
 import { writeResult } from './result.js';
+import { measureSampler } from './sampler.js';
+import { measureStep } from './step.js';
 
-const benchmarks = { quality: measureQuality, forward: measureForward };
+const benchmarks = { quality: measureQuality, forward: measureForward, step: measureStep, sampler: measureSampler };
 type Name = keyof typeof benchmarks;
 
 const name = process.argv[2];
-if (name === undefined || !(name in benchmarks)) {
+if (name === undefined || !Object.hasOwn(benchmarks, name)) {
   console.error(`usage: npm run bench -- ${Object.keys(benchmarks).join('|')} [--save]`);
   process.exit(2);
 }

@@ -2,8 +2,11 @@ import { readFileSync } from 'node:fs';
 import type { Backend, Step } from '@stet/backend';
 import { createCpuBackend } from '@stet/backend-cpu';
 import { loadFloat64 } from '@stet/reference/float64';
-import { openTales, rowsOf } from './model.js';
+import { rowsOf } from './batches.js';
+import { compareLogits } from './divergence.js';
+import { openTales } from './model.js';
 import type { BenchResult } from './result.js';
+import { rounded } from './stats.js';
 
 const BLOCK_SIZE = 16;
 /** Rows at a time: fast kernels are chosen by batch shape, so each shape is measured. */
@@ -59,33 +62,12 @@ async function forwardAll(
   return logits;
 }
 
-/** Mean KL(truth ‖ other), perplexity of the text under `other`, and how often both have the same best token. */
+/** One row of the table. */
 function compare(truth: ArrayLike<number>, other: ArrayLike<number>, tokens: readonly number[], vocabSize: number) {
-  let divergence = 0;
-  let surprise = 0;
-  let agreements = 0;
-  const count = tokens.length - 1;
-  for (let row = 0; row < count; row++) {
-    const p = logSoftmax(truth, row * vocabSize, vocabSize);
-    const q = logSoftmax(other, row * vocabSize, vocabSize);
-    for (let id = 0; id < vocabSize; id++) divergence += Math.exp(p[id]!) * (p[id]! - q[id]!);
-    surprise -= q[tokens[row + 1]!]!;
-    if (best(p) === best(q)) agreements++;
-  }
+  const { meanKl, perplexity, top1 } = compareLogits(truth, other, tokens, vocabSize);
   return {
-    'mean KL': Number((divergence / count).toExponential(2)),
-    perplexity: Number(Math.exp(surprise / count).toFixed(3)),
-    'top-1 %': Number(((100 * agreements) / count).toFixed(2)),
+    'mean KL': Number(meanKl.toExponential(2)),
+    perplexity: rounded(perplexity, 3),
+    'top-1 %': rounded(100 * top1, 2),
   };
-}
-
-function logSoftmax(logits: ArrayLike<number>, start: number, size: number): Float64Array {
-  const values = Float64Array.from({ length: size }, (_, id) => logits[start + id]!);
-  const largest = values.reduce((a, b) => Math.max(a, b));
-  const normalizer = largest + Math.log(values.reduce((sum, value) => sum + Math.exp(value - largest), 0));
-  return values.map((value) => value - normalizer);
-}
-
-function best(values: Float64Array): number {
-  return values.reduce((top, value, id) => (value > values[top]! ? id : top), 0);
 }
