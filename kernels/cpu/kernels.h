@@ -51,6 +51,13 @@ struct AttentionArgs {
   std::byte* scratch;      // attentionScratchBytes, 64-byte aligned
 };
 
+// The largest logit of a row and the largest of its others.
+struct Argmax {
+  int32_t index;        // the lowest among equals
+  float logit;
+  float runnerUpLogit;  // equal to `logit` where several are largest; -infinity where there is one logit
+};
+
 struct Kernels {
   const char* name;        // "scalar", "avx2", "avx512"
   // Features used beyond the instruction set's base, in words, e.g. "bf16 dot, vnni"; "" if none.
@@ -82,7 +89,7 @@ struct Kernels {
   size_t (*attentionScratchBytes)(int32_t headSize, int32_t headsPerKv, int32_t contextLength);
   void (*attention)(Schedule, const AttentionArgs&);
 
-  int32_t (*argmax)(const float* logits, int32_t count);        // lowest index among equals
+  Argmax (*argmax)(const float* logits, int32_t count);         // count >= 1
 };
 
 // Null where this machine or this build lacks the instruction set; `reason` then says which feature is missing.

@@ -32,7 +32,7 @@ struct ElementSet {
   void (*swigluFast)(const float* gate, const float* up, int32_t count, float* output);
   void (*swigluCanonical)(const float* gate, const float* up, int32_t count, float* output);
   void (*add)(const float* left, const float* right, int32_t count, float* output);
-  int32_t (*argmax)(const float* logits, int32_t count);
+  Argmax (*argmax)(const float* logits, int32_t count);
 };
 
 struct AttentionSet {

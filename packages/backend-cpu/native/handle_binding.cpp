@@ -17,6 +17,7 @@ struct BatchMemory {
   ArrayView<int32_t> columns{};
   ArrayView<int32_t> argmax{};
   ArrayView<float> argmaxLogit{};
+  ArrayView<float> runnerUpLogit{};
   ArrayView<float> logits{};
   std::vector<napi_ref> references;
 };
@@ -223,7 +224,7 @@ napi_value memory(Args& args) {
   return result;
 }
 
-// bind(handle, schedule, columns, argmax, argmaxLogit, logits): the arrays of that schedule's batches from now on.
+// bind(handle, schedule, columns, argmax, argmaxLogit, runnerUpLogit, logits): the arrays of that schedule's batches from now on.
 napi_value bind(Args& args) {
   Handle& handle = idleHandleOf(args);
   const int32_t schedule = args.integer(1);
@@ -233,8 +234,9 @@ napi_value bind(Args& args) {
   batch.columns = args.ints(2);
   batch.argmax = args.ints(3);
   batch.argmaxLogit = args.floats(4);
-  batch.logits = args.floats(5);
-  for (size_t i = 2; i <= 5; i++) keep(args.env(), batch.references, args.value(i));
+  batch.runnerUpLogit = args.floats(5);
+  batch.logits = args.floats(6);
+  for (size_t i = 2; i <= 6; i++) keep(args.env(), batch.references, args.value(i));
   return nullptr;
 }
 
@@ -267,11 +269,12 @@ BatchView viewOf(const Model& model, const BatchMemory& memory, Schedule schedul
   for (int32_t i = 0; i < view.outputCount; i++) logitsRows += view.outputKinds[i];
   const auto outputs = static_cast<size_t>(view.outputCount);
   if (memory.argmax.length < outputs || memory.argmaxLogit.length < outputs ||
-      memory.logits.length < logitsRows * model.program.shape.vocabSize) {
+      memory.runnerUpLogit.length < outputs || memory.logits.length < logitsRows * model.program.shape.vocabSize) {
     throw std::logic_error("results do not fit their memory");
   }
   view.argmax = memory.argmax.data;
   view.argmaxLogit = memory.argmaxLogit.data;
+  view.runnerUpLogit = memory.runnerUpLogit.data;
   view.logits = memory.logits.data;
   return view;
 }

@@ -1,5 +1,5 @@
 // The logits stage, for the wanted rows alone: a section of rows (norm, prepared input), then one of tile ranges of the
-// head. Rows that want their arg-max alone never have all their logits in memory: each range leaves its best.
+// head. Rows that want their arg-max alone never have all their logits in memory: each range leaves its two best.
 #include <algorithm>
 
 #include "step.h"
@@ -12,6 +12,12 @@ constexpr double kWeightNanoseconds = 0.08;
 constexpr double kProductNanoseconds = 0.012;
 
 int32_t divideUp(int64_t a, int64_t b) { return static_cast<int32_t>((a + b - 1) / b); }
+
+// Of two ranges of a row; an equal logit of the later one has a higher token and loses.
+Argmax joined(const Argmax& earlier, const Argmax& later) {
+  if (later.logit > earlier.logit) return {later.index, later.logit, std::max(earlier.logit, later.runnerUpLogit)};
+  return {earlier.index, earlier.logit, std::max(earlier.runnerUpLogit, later.logit)};
+}
 
 }  // namespace
 
@@ -109,10 +115,9 @@ void StepJob::runLogitsSpan(const BatchView& batch, int32_t firstOutput, int32_t
   k.linear(model_.matrices[op.weight], batch.schedule, work.normedSlot.row(batch.schedule, firstOutput), count,
            op.bias < 0 ? nullptr : model_.vectors[op.bias], tileBegin, tileEnd, output, stride);
   for (int32_t i = 0; i < count; i++) {
-    const float* logits = output + i * stride + columnBegin;
-    const int32_t best = k.argmax(logits, columnCount);
-    PartialArgmax* partials = work.partials + static_cast<int64_t>(batch.firstOutput + firstOutput + i) * split_.rangeCount[0];
-    partials[range] = {logits[best], columnBegin + best};
+    Argmax partial = k.argmax(output + i * stride + columnBegin, columnCount);
+    partial.index += columnBegin;
+    work.partials[static_cast<int64_t>(batch.firstOutput + firstOutput + i) * split_.rangeCount[0] + range] = partial;
   }
 }
 
@@ -122,14 +127,13 @@ void StepJob::finishArgmax() {
     const BatchView& batch = batches_[b];
     for (int32_t i = 0; i < batch.outputCount; i++) {
       const int32_t output = batch.firstOutput + i;
-      const PartialArgmax* partials = work.partials + static_cast<int64_t>(output) * split_.rangeCount[0];
-      PartialArgmax best = partials[0];
-      // Ranges ascend, so an equal logit of a later one has a higher token and loses.
-      for (int32_t range = 1; range < split_.rangeCount[0]; range++) {
-        if (partials[range].logit > best.logit) best = partials[range];
-      }
-      batch.argmax[work.outputResult[output]] = best.token;
-      batch.argmaxLogit[work.outputResult[output]] = best.logit;
+      const Argmax* partials = work.partials + static_cast<int64_t>(output) * split_.rangeCount[0];
+      Argmax best = partials[0];
+      for (int32_t range = 1; range < split_.rangeCount[0]; range++) best = joined(best, partials[range]);
+      const int32_t result = work.outputResult[output];
+      batch.argmax[result] = best.index;
+      batch.argmaxLogit[result] = best.logit;
+      batch.runnerUpLogit[result] = best.runnerUpLogit;
     }
   }
 }

@@ -62,7 +62,7 @@ void placeWorkspace(Workspace& work, Arena& arena, const Kernels& kernels, const
   work.normedSlot = takeSlot(arena, kernels, maxRows, head.format, head.columns);
   // A task takes at least one tile, so there are never more ranges than tiles.
   const size_t tiles = roundUp(static_cast<size_t>(head.rows), kernels.tileRows) / kernels.tileRows;
-  work.partials = arena.take<PartialArgmax>(checkedProduct(rows, tiles));
+  work.partials = arena.take<Argmax>(checkedProduct(rows, tiles));
   int32_t mostHeads = 1;
   for (const Stage& stage : program.stages) {
     for (const AttentionOp& op : stage.attentions) mostHeads = std::max(mostHeads, op.headCount / program.shape.kvHeadCount);

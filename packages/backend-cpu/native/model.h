@@ -51,11 +51,6 @@ struct AttentionSegment {
   const int32_t* blocks;
 };
 
-struct PartialArgmax {
-  float logit;
-  int32_t token;
-};
-
 // Sized once for two batches of maxRows rows; a step allocates nothing. Rows of the canonical batch come first in
 // every buffer, those of the fast batch follow.
 struct Workspace {
@@ -69,7 +64,7 @@ struct Workspace {
   int32_t* outputResult;  // (2 maxRows) index in the batch's result
   Buffer normed;          // (2 maxRows x hidden)
   PreparedSlot normedSlot;
-  PartialArgmax* partials;  // (2 maxRows x logitsRanges)
+  Argmax* partials;         // (2 maxRows x logitsRanges), their indices are tokens
   // Per thread.
   std::vector<std::byte*> attentionScratch;
   std::vector<float*> tileScratch;  // (kSetRows x kLogitsRangeTiles tiles)

@@ -22,6 +22,7 @@ struct BatchView {
   const int32_t* outputKinds;  // 0 arg-max, 1 arg-max and logits
   int32_t* argmax;
   float* argmaxLogit;
+  float* runnerUpLogit;
   float* logits;
   // Filled in by the step.
   int32_t firstRow;         // in the buffers

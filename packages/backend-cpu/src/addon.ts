@@ -34,6 +34,7 @@ export interface Addon {
     columns: Int32Array,
     argmax: Int32Array,
     argmaxLogit: Float32Array,
+    runnerUpLogit: Float32Array,
     logits: Float32Array,
   ): void;
   forward(handle: NativeHandle, hasFast: boolean, hasCanonical: boolean): Promise<void>;

@@ -19,6 +19,7 @@ export class StepMemory {
   #columns: Int32Array;
   #argmax: Int32Array;
   #argmaxLogit: Float32Array;
+  #runnerUpLogit: Float32Array;
   #logits: Float32Array;
 
   constructor(
@@ -36,6 +37,7 @@ export class StepMemory {
     this.#columns = new Int32Array(HEADER + 8 * sizes.maxRows + 2);
     this.#argmax = new Int32Array(sizes.maxRows);
     this.#argmaxLogit = new Float32Array(sizes.maxRows);
+    this.#runnerUpLogit = new Float32Array(sizes.maxRows);
     this.#logits = new Float32Array(sizes.vocabSize);
     this.#bind();
   }
@@ -81,6 +83,7 @@ export class StepMemory {
     return {
       argmax: this.#argmax.subarray(0, outputCount),
       argmaxLogit: this.#argmaxLogit.subarray(0, outputCount),
+      runnerUpLogit: this.#runnerUpLogit.subarray(0, outputCount),
       logits: this.#logits.subarray(0, logitsRows(batch) * this.#vocabSize),
     };
   }
@@ -92,13 +95,15 @@ export class StepMemory {
       HEADER + 2 * (batch.tokens.length + batch.rowStarts.length + batch.outputRows.length) + blockCount;
     const logitsCount = logitsRows(batch) * this.#vocabSize;
     // A result's array that its reader has transferred elsewhere has length 0, and is replaced here.
-    const isComplete = this.#argmax.length === this.#maxRows && this.#argmaxLogit.length === this.#maxRows;
+    const perOutput = [this.#argmax, this.#argmaxLogit, this.#runnerUpLogit];
+    const isComplete = perOutput.every((array) => array.length === this.#maxRows);
     if (isComplete && this.#columns.length >= columnCount && this.#logits.length >= logitsCount) return;
     try {
       this.#columns = grow(this.#columns, columnCount, (length) => new Int32Array(length));
       this.#logits = grow(this.#logits, logitsCount, (length) => new Float32Array(length));
       this.#argmax = grow(this.#argmax, this.#maxRows, (length) => new Int32Array(length));
       this.#argmaxLogit = grow(this.#argmaxLogit, this.#maxRows, (length) => new Float32Array(length));
+      this.#runnerUpLogit = grow(this.#runnerUpLogit, this.#maxRows, (length) => new Float32Array(length));
     } catch (cause) {
       if (!(cause instanceof RangeError)) throw cause;
       throw new StetError('STET_ERR_OUT_OF_MEMORY', `no memory for ${logitsCount} logits`, { cause });
@@ -107,7 +112,15 @@ export class StepMemory {
   }
 
   #bind(): void {
-    this.#addon.bind(this.#handle, this.#schedule, this.#columns, this.#argmax, this.#argmaxLogit, this.#logits);
+    this.#addon.bind(
+      this.#handle,
+      this.#schedule,
+      this.#columns,
+      this.#argmax,
+      this.#argmaxLogit,
+      this.#runnerUpLogit,
+      this.#logits,
+    );
   }
 
   #usedBlocks(batch: Batch, s: number): number {

@@ -76,7 +76,9 @@ describe.skipIf(withoutAddon)('a CPU backend', () => {
     const once = (await backend.forward({ canonical: smallPrompt(20, 1) })).canonical!;
     const logits = once.logits.slice();
     structuredClone(0, {
-      transfer: [once.logits.buffer, once.argmax.buffer, once.argmaxLogit.buffer] as ArrayBuffer[],
+      transfer: [once.logits, once.argmax, once.argmaxLogit, once.runnerUpLogit].map(
+        ({ buffer }) => buffer as ArrayBuffer,
+      ),
     });
     const again = (await backend.forward({ canonical: smallPrompt(20, 1) })).canonical!;
     expectEqualBits(again.logits, logits, 'after a transfer');

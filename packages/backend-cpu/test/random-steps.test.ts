@@ -98,6 +98,7 @@ function compare(
 function expectEqualResults(got: BatchResult, want: BatchResult, where: string): void {
   expect([...got.argmax], `${where}: arg-max`).toEqual([...want.argmax]);
   expectEqualBits(got.argmaxLogit, want.argmaxLogit, `${where}: logit of the arg-max`);
+  expectEqualBits(got.runnerUpLogit, want.runnerUpLogit, `${where}: runner-up logit`);
   expectEqualBits(got.logits, want.logits, `${where}: logits`);
 }
 
@@ -117,5 +118,10 @@ function expectClose(got: Float32Array, want: Float32Array, vocabSize: number, w
 }
 
 function copyOf(result: BatchResult): BatchResult {
-  return { argmax: result.argmax.slice(), argmaxLogit: result.argmaxLogit.slice(), logits: result.logits.slice() };
+  return {
+    argmax: result.argmax.slice(),
+    argmaxLogit: result.argmaxLogit.slice(),
+    runnerUpLogit: result.runnerUpLogit.slice(),
+    logits: result.logits.slice(),
+  };
 }

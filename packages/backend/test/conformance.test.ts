@@ -117,6 +117,7 @@ describe('driving a backend', () => {
       canonical: {
         argmax: Int32Array.of(1, 0),
         argmaxLogit: Float32Array.of(5, 3),
+        runnerUpLogit: Float32Array.of(4, 2),
         logits: Float32Array.of(3, 2),
         ...result,
       },
@@ -129,8 +130,8 @@ describe('driving a backend', () => {
     expect(canonical).toEqual([
       [
         undefined,
-        { position: 5, argmax: 1, argmaxLogit: 5 },
-        { position: 6, argmax: 0, argmaxLogit: 3, logits: Float32Array.of(3, 2) },
+        { position: 5, argmax: 1, argmaxLogit: 5, runnerUpLogit: 4 },
+        { position: 6, argmax: 0, argmaxLogit: 3, runnerUpLogit: 2, logits: Float32Array.of(3, 2) },
       ],
     ]);
   });
@@ -146,6 +147,22 @@ describe('driving a backend', () => {
       /arg-max: 1, expected 0/,
     ],
     ['another logit than its arg-max has', { argmaxLogit: Float32Array.of(5, 4) }, /logit of the arg-max/],
+    ['too few runner-up logits', { runnerUpLogit: Float32Array.of(1) }, /runnerUpLogit: 1, expected 2/],
+    [
+      'a runner-up below one of two largest logits',
+      { logits: Float32Array.of(3, 3) },
+      /row 2, position 6: runner-up logit: index 0 is 2 .*, expected 3/,
+    ],
+    [
+      'a runner-up above its arg-max',
+      { runnerUpLogit: Float32Array.of(6, 2) },
+      /row 1, position 5: the runner-up logit is 6, the largest 5/,
+    ],
+    [
+      'no runner-up where there is one',
+      { runnerUpLogit: Float32Array.of(Number.NEGATIVE_INFINITY, 2) },
+      /the runner-up logit is -Infinity/,
+    ],
     ['no number', { argmaxLogit: Float32Array.of(Number.NaN, 3) }, /largest logit is NaN/],
   ])('refuses a result with %s', async (_, result, message) => {
     await expect(forward(answering(result), { canonical: [rows] })).rejects.toThrow(message);
@@ -162,7 +179,8 @@ describe('driving a backend', () => {
       ...answering({}),
       forward: async ({ canonical }) => {
         positions.push([...canonical!.positions]);
-        return { canonical: { argmax: new Int32Array(), argmaxLogit: new Float32Array(), logits: new Float32Array() } };
+        const none = new Float32Array();
+        return { canonical: { argmax: new Int32Array(), argmaxLogit: none, runnerUpLogit: none, logits: none } };
       },
     };
     await feed(backend, 'canonical', { tokens: [1, 2, 3, 4, 5, 6], blocks: [1] }, { first: 1, want: 'none' });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Backend, BackendFactory, OpCase, OpRunner, Step } from '../src/index.js';
+import type { Backend, BackendFactory, BatchResult, OpCase, OpRunner, Step } from '../src/index.js';
 import { bitsOf, fromBits } from '../src/numerics/index.js';
 import {
   assertSelfTest,
@@ -94,8 +94,11 @@ describe('selfTestModel', () => {
   const vectors = modelVectors();
   const closed: string[] = [];
 
-  /** Backends that answer with the recorded logits, after a change. */
-  function recordedFactory(change: (logits: Float32Array, position: number) => void = () => {}): BackendFactory {
+  /** Backends that answer with the recorded logits, after a change of them or of what is made of them. */
+  function recordedFactory(
+    change: (logits: Float32Array, position: number) => void = () => {},
+    changeResult: (result: BatchResult) => void = () => {},
+  ): BackendFactory {
     return async (load) => {
       const vector = vectors.find((candidate) => candidate.plan.vocabSize === load.plan.vocabSize)!;
       const { vocabSize } = load.plan;
@@ -111,7 +114,9 @@ describe('selfTestModel', () => {
         const rows = [...outputRows.keys()].map((i) => logits.subarray(i * vocabSize, (i + 1) * vocabSize));
         const argmax = Int32Array.from(rows, (row) => row.indexOf(Math.max(...row)));
         const argmaxLogit = Float32Array.from(rows, (row) => Math.max(...row));
-        return { canonical: { argmax, argmaxLogit, logits } };
+        const runnerUpLogit = Float32Array.from(rows, (row) => row.toSorted().at(-2)!);
+        changeResult({ argmax, argmaxLogit, runnerUpLogit, logits });
+        return { canonical: { argmax, argmaxLogit, runnerUpLogit, logits } };
       };
       const close = async (): Promise<void> => void closed.push(vector.name);
       return { info: {} as Backend['info'], forward, close };
@@ -141,6 +146,18 @@ describe('selfTestModel', () => {
       vector: `${first!.name}, chunks`,
       index: row * first!.plan.vocabSize + 3,
     });
+  });
+
+  it.each([
+    ['argmaxLogit', 'argmax logit'],
+    ['runnerUpLogit', 'runner-up logit'],
+  ] as const)('finds one flipped bit of %s, though all logits are right', async (name, said) => {
+    const factory = recordedFactory(undefined, (result) => {
+      result[name][0] = nudge(result[name][0]!);
+    });
+    const report = await selfTestModel(factory, { chunkings: ['prefill'] });
+    expect(report.failures).toHaveLength(vectors.length);
+    expect(report.failures[0]).toMatchObject({ vector: `${vectors[0]!.name}, prefill, ${said}`, index: 0 });
   });
 
   it('reports a backend that cannot be loaded', async () => {

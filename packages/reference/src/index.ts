@@ -10,5 +10,6 @@ export * from './ops/linear.js';
 export * from './ops/q15.js';
 export * from './ops/rms-norm.js';
 export * from './ops/rope.js';
+export * from './ops/runner-up.js';
 export * from './ops/swiglu.js';
 export * from './primitives.js';

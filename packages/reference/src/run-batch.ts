@@ -17,6 +17,7 @@ import { kvWrite } from './ops/kv-write.js';
 import { type LinearCall, linear } from './ops/linear.js';
 import { rmsNorm } from './ops/rms-norm.js';
 import { rope } from './ops/rope.js';
+import { runnerUp } from './ops/runner-up.js';
 import { swiglu } from './ops/swiglu.js';
 import type { Pacer } from './pacer.js';
 
@@ -200,11 +201,13 @@ function pickOutputs(all: Float32Array, vocabSize: number, kinds: Uint8Array): B
   const logits = new Float32Array(wanted * vocabSize);
   const best = new Int32Array(kinds.length);
   const bestLogit = new Float32Array(kinds.length);
+  const secondLogit = new Float32Array(kinds.length);
   let next = 0;
   for (const [i, kind] of kinds.entries()) {
     best[i] = argmax(all, i * vocabSize, vocabSize);
     bestLogit[i] = all[i * vocabSize + best[i]];
+    secondLogit[i] = runnerUp(all, i * vocabSize, vocabSize, best[i]);
     if (kind === OUTPUT_LOGITS) logits.set(all.subarray(i * vocabSize, (i + 1) * vocabSize), next++ * vocabSize);
   }
-  return { argmax: best, argmaxLogit: bestLogit, logits };
+  return { argmax: best, argmaxLogit: bestLogit, runnerUpLogit: secondLogit, logits };
 }

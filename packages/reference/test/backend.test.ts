@@ -97,6 +97,8 @@ describe('the reference backend', () => {
     const result = (await backend.forward({ canonical })).canonical!;
     expect([...result.argmax]).toEqual([full.argmax[2], full.argmax[8]]);
     expect([...result.argmaxLogit]).toEqual([full.argmaxLogit[2], full.argmaxLogit[8]]);
+    expect([...result.runnerUpLogit]).toEqual([full.runnerUpLogit[2], full.runnerUpLogit[8]]);
+    expect(result.runnerUpLogit[1]).toBe(result.logits.toSorted().at(-2));
     expect(result.logits).toEqual(full.logits.subarray(8 * shared.plan.vocabSize));
     expect(result.logits.indexOf(result.argmaxLogit[1])).toBe(result.argmax[1]);
   });

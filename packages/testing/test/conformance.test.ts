@@ -14,7 +14,11 @@ const skip = [
   { reason: 'a fake computes a toy model, not the numerics', tests: golden },
   {
     reason: 'a fake has no weights, so equal rows of the head do not make ties',
-    tests: ['outputs: the arg-max is the lowest token among equal logits'],
+    tests: ['outputs: the arg-max is the lowest token among equal logits, and the runner-up is as large'],
+  },
+  {
+    reason: 'a fake needs two tokens to choose from',
+    tests: ['outputs: in a vocabulary of one token its logit has no runner-up'],
   },
   { reason: 'a fake takes any block size', tests: ['load: sizes that no backend has are refused'] },
 ];
@@ -106,6 +110,12 @@ const caught: [Exclude<FakeFault, 'none'>, string[], RegExp][] = [
   ],
   ['claimsFastIsCanonical', ['schedules: the fast schedule is what the backend says it is'], /canonical after fast/],
   ['highestTie', ['repeat: the same steps run twice give equal bits'], /arg-max: \d+, expected \d+/],
+  ['runnerUpBelowTies', ['repeat: the same steps run twice give equal bits'], /runner-up logit: index 0/],
+  [
+    'runnerUpNeedsLogits',
+    ['outputs: a row answers what it was asked, whatever the others ask'],
+    /arg-max of all rows, row 0, position 0: its runner-up logit/,
+  ],
   ['fastIsNoise', ['schedules: the fast schedule is what the backend says it is'], /allowed is a mean KL/],
   ['aliasesLastBlock', ['limits: all blocks of the pool hold K/V at once'], /logits: index/],
   ['blocksEventLoop', ['lifecycle: the event loop turns while a step runs'], /timers waited/],

@@ -51,7 +51,10 @@ describe('FakeBackend', () => {
     const backend = await createFakeBackend({ seed: 3 })(fakeLoad({ vocabSize: 50 }));
     const { canonical } = await backend.forward({ canonical: rows(prompt, 0, blocks) });
     expect(canonical!.logits).toEqual(fakeLogits(prompt, { seed: 3, vocabSize: 50 }));
-    expect(canonical!.argmaxLogit.at(-1)).toBe(canonical!.logits[canonical!.argmax.at(-1)!]);
+    const [largest, runnerUp] = [...canonical!.logits].sort((a, b) => b - a);
+    expect(canonical!.logits[canonical!.argmax.at(-1)!]).toBe(largest);
+    expect(canonical!.argmaxLogit.at(-1)).toBe(largest);
+    expect(canonical!.runnerUpLogit.at(-1)).toBe(runnerUp);
   });
 
   it('samples through the oracle with the context so far', () => {
@@ -116,6 +119,15 @@ describe('FakeBackend', () => {
     expect(backend.injectedMismatches).toBe(differences);
     expect(differences).toBeGreaterThan(4000 * mismatchRate * 0.5);
     expect(differences).toBeLessThan(4000 * mismatchRate * 1.5 + 1);
+  });
+
+  it('gives a flipped row the runner-up of its flipped logits, which is the canonical arg-max', async () => {
+    const backend = await createFakeBackend({ mismatchRate: 1 })(fakeLoad());
+    const { fast } = await backend.forward({ fast: rows(prompt, 0, blocks) });
+    const flipped = { ...fast!, runnerUpLogit: fast!.runnerUpLogit.slice(), argmaxLogit: fast!.argmaxLogit.slice() };
+    const { canonical } = await backend.forward({ canonical: rows(prompt, 0, blocks) });
+    expect(flipped.runnerUpLogit).toEqual(canonical!.argmaxLogit);
+    expect(flipped.argmaxLogit).toEqual(canonical!.argmaxLogit.map((logit) => logit + 1 / 64));
   });
 
   it('draws the mismatch of a row again when the batch has another shape', async () => {

@@ -17,7 +17,7 @@ async function open(addon, load) {
   }
   addon.memory(handle);
   const logits = new Float32Array(load.vocabSize);
-  addon.bind(handle, CANONICAL, load.columns, new Int32Array(1), new Float32Array(1), logits);
+  addon.bind(handle, CANONICAL, load.columns, new Int32Array(1), new Float32Array(1), new Float32Array(1), logits);
   return { handle, logits };
 }
 

@@ -20,6 +20,7 @@ export interface RowAnswer {
   readonly position: number;
   readonly argmax: number;
   readonly argmaxLogit: number;
+  readonly runnerUpLogit: number;
   /** Absent where the row asked for its arg-max alone. */
   readonly logits?: Float32Array;
 }
@@ -52,7 +53,10 @@ function wantOf(want: Want | readonly Want[], row: number): Want {
   return typeof want === 'string' ? want : want[row]!;
 }
 
-/** Runs a step and checks that each result has its promised shape and that every arg-max is the lowest of the largest logits. */
+/**
+ * Runs a step and checks that each result has its promised shape, that every arg-max is the lowest of the largest logits
+ * and every runner-up the largest of the others.
+ */
 export async function forward(
   backend: Backend,
   step: { fast?: readonly Rows[]; canonical?: readonly Rows[] },
@@ -80,30 +84,44 @@ function answersOf(
   const logitsRows = batch.outputKinds.filter((kind) => kind === OUTPUT_LOGITS).length;
   expectEqual(result.argmax.length, batch.outputRows.length, `length of ${schedule} argmax`);
   expectEqual(result.argmaxLogit.length, batch.outputRows.length, `length of ${schedule} argmaxLogit`);
+  expectEqual(result.runnerUpLogit.length, batch.outputRows.length, `length of ${schedule} runnerUpLogit`);
   expectEqual(result.logits.length, logitsRows * vocabSize, `length of ${schedule} logits`);
   const byRow = new Map<number, RowAnswer>();
   let logitsEnd = 0;
   batch.outputRows.forEach((row, i) => {
-    const answer = { position: batch.positions[row]!, argmax: result.argmax[i]!, argmaxLogit: result.argmaxLogit[i]! };
+    const answer = {
+      position: batch.positions[row]!,
+      argmax: result.argmax[i]!,
+      argmaxLogit: result.argmaxLogit[i]!,
+      runnerUpLogit: result.runnerUpLogit[i]!,
+    };
     if (batch.outputKinds[i] === OUTPUT_ARGMAX) {
       byRow.set(row, answer);
     } else {
       logitsEnd += vocabSize;
       byRow.set(row, { ...answer, logits: result.logits.slice(logitsEnd - vocabSize, logitsEnd) });
     }
-    checkArgmax(byRow.get(row)!, `${schedule} row ${row}, position ${answer.position}`);
+    checkArgmax(byRow.get(row)!, vocabSize, `${schedule} row ${row}, position ${answer.position}`);
   });
   return Array.from({ length: batch.rowStarts.length - 1 }, (_, s) =>
     Array.from({ length: batch.rowStarts[s + 1]! - batch.rowStarts[s]! }, (_, i) => byRow.get(batch.rowStarts[s]! + i)),
   );
 }
 
-function checkArgmax({ logits, argmax, argmaxLogit }: RowAnswer, where: string): void {
+function checkArgmax(answer: RowAnswer, vocabSize: number, where: string): void {
+  const { logits, argmax, argmaxLogit, runnerUpLogit } = answer;
   if (!Number.isFinite(argmaxLogit)) fail(`${where}: the largest logit is ${argmaxLogit}`);
+  const isPossible = Number.isFinite(runnerUpLogit) || (vocabSize === 1 && runnerUpLogit === Number.NEGATIVE_INFINITY);
+  if (!isPossible || runnerUpLogit > argmaxLogit) {
+    fail(`${where}: the runner-up logit is ${runnerUpLogit}, the largest ${argmaxLogit}`);
+  }
   if (!logits) return;
   const best = logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
   expectEqual(argmax, best, `${where}: arg-max`);
   expectEqualBits(Float32Array.of(argmaxLogit), logits.slice(best, best + 1), `${where}: logit of the arg-max`);
+  const others = logits.filter((_, token) => token !== best);
+  const runnerUp = others.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  expectEqualBits(Float32Array.of(runnerUpLogit), Float32Array.of(runnerUp), `${where}: runner-up logit`);
 }
 
 /** Feeds tokens first..end of a sequence in chunks and returns the answers of all its rows. */
@@ -139,5 +157,7 @@ export function expectEqualAnswers(
     if (answer.logits && expected.logits) expectEqualBits(answer.logits, expected.logits, `${at}: logits`);
     expectEqual(answer.argmax, expected.argmax, `${at}: arg-max`);
     expectEqualBits(Float32Array.of(answer.argmaxLogit), Float32Array.of(expected.argmaxLogit), `${at}: its logit`);
+    const runnerUps = [answer, expected].map(({ runnerUpLogit }) => Float32Array.of(runnerUpLogit));
+    expectEqualBits(runnerUps[0]!, runnerUps[1]!, `${at}: its runner-up logit`);
   });
 }

@@ -68,16 +68,21 @@ const odd: ModelShape = {
   headFormat: 'q8',
 };
 
-/** Equal rows in the head: arg-max ties everywhere. */
-const ties: ModelShape = { ...grouped, name: 'ties', seed: 13, head: 'own', tiePeriod: 32 };
-
 export function conformanceModels(): ConformanceModel[] {
   return [buildModel(grouped), buildModel(odd)];
 }
 
-/** Its arg-max is below 32 for every row, since tokens t, t + 32 and t + 64 have equal logits. */
-export function tiedModel(): ConformanceModel {
-  return buildModel(ties);
+/**
+ * A vocabulary of 96 with ties everywhere: tokens t, t + tiePeriod, t + 2 tiePeriod, … have equal logits. With a period
+ * of 48 or less each logit is shared, so the arg-max is below it and the runner-up as large.
+ */
+export function tiedModel(tiePeriod = 32): ConformanceModel {
+  return buildModel({ ...grouped, name: `ties ${tiePeriod} apart`, seed: 13, head: 'own', tiePeriod });
+}
+
+/** A model with as many tokens as that. */
+export function vocabularyModel(vocabSize: number): ConformanceModel {
+  return buildModel({ ...grouped, name: `${vocabSize} tokens`, seed: 14, head: 'own', vocabSize });
 }
 
 /** A model of the Llama family whose weights are integers from a seed, scaled by powers of two. */

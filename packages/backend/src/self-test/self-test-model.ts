@@ -92,14 +92,18 @@ function compareResult(
   const failure = compareBits(name, expected, result.logits, offset);
   if (failure) return failure;
   const best: number[] = [];
+  const runnerUps: number[] = [];
   for (let start = 0; start < expected.length; start += vocabSize) {
     const row = expected.subarray(start, start + vocabSize);
-    best.push(row.indexOf(Math.max(...row)));
+    const token = row.indexOf(Math.max(...row));
+    best.push(token);
+    runnerUps.push(Math.max(...row.subarray(0, token), ...row.subarray(token + 1)));
   }
   const bestLogits = Float32Array.from(best, (token, row) => expected[row * vocabSize + token]!);
   return (
     compareBits(`${name}, argmax`, Float32Array.from(best), Float32Array.from(result.argmax)) ??
-    compareBits(`${name}, argmax logit`, bestLogits, result.argmaxLogit)
+    compareBits(`${name}, argmax logit`, bestLogits, result.argmaxLogit) ??
+    compareBits(`${name}, runner-up logit`, Float32Array.from(runnerUps), result.runnerUpLogit)
   );
 }
 
