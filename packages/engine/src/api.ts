@@ -132,7 +132,14 @@ export interface EngineInfo {
   readonly fingerprint: string;
   readonly contextLength: number;
   readonly vocabSize: number;
-  readonly deterministic: 'portable' | 'none';
+  /**
+   * What a deterministic answer depends on: `portable`, the model alone; `fixed-shape`, the device and the backend's shape
+   * too. `none`: deterministic requests are refused.
+   */
+  readonly deterministic: 'portable' | 'fixed-shape' | 'none';
+  /** How deterministic requests get their tokens, and what guesses some: names of a policy and a drafter. */
+  readonly policy: string;
+  readonly drafter?: string;
   readonly memory: { readonly weightBytes: number; readonly kvBytes: number; readonly scratchBytes: number };
 }
 

@@ -1,10 +1,18 @@
-import { type Backend, type BackendFactory, type BackendInfo, StetError } from '@stet/backend';
+import {
+  assertNever,
+  type Backend,
+  type BackendFactory,
+  type BackendInfo,
+  type CanonicalShape,
+  StetError,
+} from '@stet/backend';
 import { fingerprint, type LoadedModel } from '@stet/model';
-import { direct, dvr, SAMPLER_VERSION, Scheduler, type VerifyPolicy } from '@stet/scheduler';
+import { type Drafter, SAMPLER_VERSION, Scheduler, type VerifyPolicy } from '@stet/scheduler';
 import type { EngineInfo } from './api.js';
 import { CoreEngine, type StetEngine } from './engine.js';
 import { type KvOptions, kvSize } from './kv-size.js';
 import { type EngineLimits, resolveLimits } from './limits.js';
+import { choosePolicy, type PolicyOption } from './policy.js';
 import { createModelText } from './request/model-text.js';
 
 export interface CreateEngineOptions {
@@ -12,10 +20,13 @@ export interface CreateEngineOptions {
   readonly model: LoadedModel | Promise<LoadedModel>;
   readonly backend: BackendFactory;
   /**
-   * How deterministic requests get their tokens. By default `dvr()`, or `direct()` where the backend's fast schedule
-   * gives the canonical bits and nothing needs verifying. No policy changes a bit.
+   * How deterministic requests get their tokens. No policy changes a bit. `auto`, the default, weighs both forwards
+   * against each other: it times them before the first request, for 50 ms at most, unless the backend is slower than
+   * that or has nothing to choose.
    */
-  readonly policy?: VerifyPolicy;
+  readonly policy?: PolicyOption;
+  /** Guesses tokens, to be verified like any candidate, e.g. `promptLookup()`; none by default. Changes no bit. */
+  readonly drafter?: Drafter;
   readonly kv?: KvOptions;
   /** `on` by default: prompts that begin alike share K/V. Changes no bit of a deterministic answer. */
   readonly prefixCache?: 'on' | 'off';
@@ -52,24 +63,30 @@ export async function createEngine(options: CreateEngineOptions): Promise<StetEn
       ...(options.onProgress && { onProgress: options.onProgress }),
       ...(options.signal && { signal: options.signal }),
     });
-    return assemble(model, backend, limits, options);
+    const { clock = () => performance.now(), signal } = options;
+    const policy = await choosePolicy(options.policy, backend, { clock, ...(signal && { signal }) });
+    return assemble({ model, backend, limits, policy, clock }, options);
   } catch (error) {
     await Promise.allSettled([backend?.close(), model.close()]);
     throw error;
   }
 }
 
-function assemble(
-  model: LoadedModel,
-  backend: Backend,
-  limits: EngineLimits,
-  options: CreateEngineOptions,
-): StetEngine {
+interface Parts {
+  readonly model: LoadedModel;
+  readonly backend: Backend;
+  readonly limits: EngineLimits;
+  readonly policy: VerifyPolicy;
+  readonly clock: () => number;
+}
+
+function assemble({ model, backend, limits, policy, clock }: Parts, options: CreateEngineOptions): StetEngine {
   const { info } = backend;
-  const { date = () => new Date(), clock = () => performance.now(), randomSeed = drawSeed } = options;
+  const { date = () => new Date(), randomSeed = drawSeed, drafter } = options;
   const scheduler = new Scheduler({
     ...info,
-    policy: options.policy ?? (info.fast === 'canonical' ? direct() : dvr()),
+    policy,
+    ...(drafter && { drafter }),
     limits: {
       maxWaiting: limits.maxWaiting,
       maxRunning: limits.maxRunning,
@@ -79,7 +96,7 @@ function assemble(
     ...(options.prefixCache && { prefixCache: options.prefixCache }),
   });
   return new CoreEngine({
-    info: engineInfo(model, info),
+    info: engineInfo(model, info, policy, drafter),
     backend,
     scheduler,
     text: createModelText(model, date),
@@ -90,7 +107,12 @@ function assemble(
   });
 }
 
-function engineInfo(model: LoadedModel, info: BackendInfo): EngineInfo {
+function engineInfo(
+  model: LoadedModel,
+  info: BackendInfo,
+  policy: VerifyPolicy,
+  drafter: Drafter | undefined,
+): EngineInfo {
   return {
     model: model.name,
     backend: info.name,
@@ -99,13 +121,16 @@ function engineInfo(model: LoadedModel, info: BackendInfo): EngineInfo {
     contextLength: info.contextLength,
     vocabSize: info.vocabSize,
     deterministic: info.canonical,
+    policy: policy.name,
+    ...(drafter && { drafter: drafter.name }),
     memory: info.memory,
   };
 }
 
-/** Portable numerics depend on nothing but the model; without them the backend and its device matter too. */
+/** Portable numerics depend on nothing but the model; without them the backend, its device and its shape matter too. */
 function fingerprintOf(model: LoadedModel, info: BackendInfo): string {
   const parts = { digest: model.digest, plan: model.plan, samplerVersion: SAMPLER_VERSION };
+  const place = { backend: info.name, device: info.device };
   switch (info.canonical) {
     case 'portable':
       if (info.numerics === null)
@@ -114,9 +139,24 @@ function fingerprintOf(model: LoadedModel, info: BackendInfo): string {
           `the backend ${info.name} names no numerics for its canonical schedule`,
         );
       return fingerprint({ ...parts, numericsId: info.numerics });
+    case 'fixed-shape': {
+      const { sequenceCount, windowTokens } = shapeOf(info);
+      return fingerprint({
+        ...parts,
+        numericsId: 'fixed-shape',
+        extra: { ...place, shape: `${sequenceCount}x${windowTokens}` },
+      });
+    }
     case 'none':
-      return fingerprint({ ...parts, numericsId: 'none', extra: { backend: info.name, device: info.device } });
+      return fingerprint({ ...parts, numericsId: 'none', extra: place });
+    default:
+      return assertNever(info.canonical);
   }
+}
+
+function shapeOf(info: BackendInfo): CanonicalShape {
+  if (info.canonicalShape) return info.canonicalShape;
+  throw new StetError('STET_ERR_UNSUPPORTED', `the backend ${info.name} has a fixed shape and does not say which`);
 }
 
 /** 53 bits of the platform's entropy. */

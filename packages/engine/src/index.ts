@@ -1,4 +1,5 @@
 export * from './api.js';
+export { type CalibrationOptions, calibrate } from './calibrate.js';
 export { type CreateEngineOptions, createEngine } from './create-engine.js';
 export type { StetEngine } from './engine.js';
 export { HashChain, hashPrompt } from './hash-chain.js';
@@ -9,3 +10,4 @@ export type { ChatCompletions, RequestOptions } from './openai/chat-completions.
 export type { ChatMessageParam, ChatParams, CommonParams, TextParams } from './openai/params.js';
 export type * from './openai/shapes.js';
 export type { TextCompletions } from './openai/text-completions.js';
+export type { PolicyOption } from './policy.js';

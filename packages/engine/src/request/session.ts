@@ -10,6 +10,7 @@ import type { PreparedRequest } from './prepare-request.js';
 export interface SessionHost {
   readonly fingerprint: string;
   readonly numerics: string;
+  readonly level: Receipt['level'];
   readonly maxUnreadTokens: number;
   tokenText(token: number): string;
   pause(id: string): void;
@@ -119,7 +120,7 @@ export class RequestSession {
     return {
       fingerprint: this.#host.fingerprint,
       numerics: this.#host.numerics,
-      level: 'portable',
+      level: this.#host.level,
       seed: sequence.seed,
       promptHash: hashPrompt(sequence.promptTokens),
       outputHash: this.#output.hash,
