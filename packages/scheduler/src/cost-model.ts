@@ -72,14 +72,17 @@ class CostTable {
   }
 }
 
-/** On the line between the measured neighbours; past the ends in proportion to a pass of 16 rows' worth and the rows. */
+/** On the line through the two measured points around or nearest to `rows`; with fewer, a pass costs as much as 16 rows. */
 function interpolate(points: readonly CostPoint[], rows: number): number {
+  if (points.length < 2) {
+    const [only] = points;
+    return only ? (only.elapsedMs * (16 + rows)) / (16 + only.rows) : 1 + rows / 16;
+  }
   const after = points.findIndex((point) => point.rows >= rows);
-  const [low, high] = after < 0 ? [points.at(-1), undefined] : [points[after - 1], points[after]];
-  if (low && high)
-    return low.elapsedMs + ((high.elapsedMs - low.elapsedMs) * (rows - low.rows)) / (high.rows - low.rows);
-  const near = low ?? high;
-  return near ? (near.elapsedMs * (16 + rows)) / (16 + near.rows) : 1 + rows / 16;
+  const high = after < 0 ? points.length - 1 : Math.max(1, after);
+  const [left, right] = [points[high - 1]!, points[high]!];
+  const slope = Math.max(0, right.elapsedMs - left.elapsedMs) / (right.rows - left.rows);
+  return Math.max(left.elapsedMs / 16, left.elapsedMs + slope * (rows - left.rows));
 }
 
 /** The knot at or below, and how far towards the next. Past the last two, their line goes on. */

@@ -7,7 +7,7 @@ import { answer, checkAnswers, oracle, Rig, request, sameBits } from './rig.js';
 /** Verifies as soon as k candidates have gathered. */
 const every = (k: number): VerifyPolicy => ({
   name: `every(${k})`,
-  decide: ({ candidateCount, finishing }) => (candidateCount >= k || finishing ? 'verify' : 'decode'),
+  decide: ({ candidateCount }) => (candidateCount >= k ? 'verify' : 'decode'),
 });
 
 /** Ends when the last tokens are `suffix`. */

@@ -1,7 +1,7 @@
 import { fc, it } from '@fast-check/vitest';
 import { seededRandom } from '@stet/testing';
 import { describe, expect } from 'vitest';
-import { direct, dvr, GREEDY, type SequenceRequest, type VerifyPolicy } from '../src/index.js';
+import { auto, direct, dvr, GREEDY, promptLookup, type SequenceRequest, type VerifyPolicy } from '../src/index.js';
 import { checkAnswers, Rig, request } from './rig.js';
 
 /** A policy that changes its mind at every step. */
@@ -17,6 +17,7 @@ function fickle(seed: number): VerifyPolicy {
 const policies = fc.oneof(
   fc.record({ windowTokens: fc.integer({ min: 1, max: 40 }), maxHoldMs: fc.integer({ min: 1, max: 50 }) }).map(dvr),
   fc.constant(direct()),
+  fc.constant(auto()),
   fc.integer().map(fickle),
 );
 
@@ -57,6 +58,7 @@ describe('choices of the scheduler', () => {
       mismatchRate: fc.constantFrom(0, 0.05, 0.5, 1),
       blockSize: fc.constantFrom(1, 4, 16),
       roomy: fc.boolean(),
+      drafts: fc.boolean(),
       prefixCache: fc.constantFrom('on' as const, 'off' as const),
       limits: fc.record({
         maxRunning: fc.integer({ min: 1, max: 12 }),
@@ -67,12 +69,12 @@ describe('choices of the scheduler', () => {
     },
     { numRuns: 80 },
   )('18. change no bit: order, window, chunk, policy, budgets, blocks and preemption', async (choice) => {
-    const { seed, policy, mismatchRate, blockSize, roomy, prefixCache, limits } = choice;
+    const { seed, policy, mismatchRate, blockSize, roomy, prefixCache, drafts, limits } = choice;
     const blockCount = 1 + Math.ceil(80 / blockSize) * (roomy ? 12 : 1);
     const rig = await Rig.create({
       fake: { mismatchRate },
       load: { blockSize, blockCount },
-      config: { policy, limits, prefixCache },
+      config: { policy, limits, prefixCache, ...(drafts && { drafter: promptLookup({ matchTokens: 1 }) }) },
     });
     const random = seededRandom(seed + 1);
     const requests = random.shuffle(randomRequests(seed, 10));
