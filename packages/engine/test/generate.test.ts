@@ -106,7 +106,7 @@ describe('generate', () => {
     expect((await readAll(fake.engine.generate({ promptTokens: [first!] }))).text).toBe('🙂');
   });
 
-  it('draws a fresh seed where none is given, and repeats with the one it returned', async () => {
+  it('22. draws a fresh seed where none is given, and repeats with the one it returned', async () => {
     await using fake = await fakeEngine();
     const request = { prompt: PROMPT, temperature: 1, maxTokens: 30, ignoreEos: true };
     const [a, b] = await Promise.all([readAll(fake.engine.generate(request)), readAll(fake.engine.generate(request))]);

@@ -67,7 +67,7 @@ describe('a rollback', () => {
     }
   });
 
-  it('never splits a character, though it falls between its bytes', async () => {
+  it('23. never splits a character, though it falls between its bytes', async () => {
     const canonical = [...utf8('a🙂b€c'), EOS];
     for (let index = 1; index < canonical.length - 1; index++) {
       const answer = await answerOf(canonical, at(canonical, index, utf8('x')[0]!));

@@ -68,7 +68,7 @@ describe('the stop automaton', () => {
 describe('text', () => {
   const stops = ['</s>', 'é€', 'END', 'ND.', 'abab'];
 
-  it('ends before a stop string that is split at every byte', () => {
+  it('23. ends before a stop string that is split at every byte', () => {
     for (const stop of stops) {
       const text = `Grüße 🙂 ${stop} more`;
       const { released, text: got, stopped } = run(machineOf([stop]), utf8(text));
@@ -78,7 +78,7 @@ describe('text', () => {
     }
   });
 
-  it('ends before a stop string that is split between two tokens at every place', () => {
+  it('23. ends before a stop string that is split between two tokens at every place', () => {
     for (const stop of ['END', 'é€🙂']) {
       const whole = `x${stop}y`;
       for (let at = 1; at < whole.length; at++) {
