@@ -33,7 +33,10 @@ export interface FakeEngine extends AsyncDisposable {
   readonly closedModels: () => number;
 }
 
-/** An engine over the toy language model, whose tokens are bytes. */
+/**
+ * An engine over the toy language model, whose tokens are bytes. Deterministic requests are verified in windows: what is
+ * cheapest on a toy, which `auto` would find out, shows nothing of them.
+ */
 export async function fakeEngine(options: FakeEngineOptions = {}): Promise<FakeEngine> {
   const { engine: engineOptions, model, pieces = [], contextLength = 256, ...fake } = options;
   const tokenizer = byteTokenizer(pieces);
@@ -62,6 +65,7 @@ export async function fakeEngine(options: FakeEngineOptions = {}): Promise<FakeE
       return backend;
     },
     kv: { blockCount: 64 },
+    policy: 'dvr',
     ...engineOptions,
   });
   return {
