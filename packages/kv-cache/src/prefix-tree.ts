@@ -20,11 +20,6 @@ export interface PrefixNode {
 /** Token blocks by prefix. Hashes only find candidates; tokens are compared, so no collision can lend another's K/V. */
 export class PrefixTree {
   readonly root: PrefixNode = node(undefined, 0, new Int32Array(0));
-  private size = 0;
-
-  get nodeCount(): number {
-    return this.size;
-  }
 
   find(parent: PrefixNode, tokens: Int32Array): PrefixNode | undefined {
     return parent.children.get(hashTokens(tokens))?.find((child) => sameTokens(child.tokens, tokens));
@@ -38,7 +33,6 @@ export class PrefixTree {
     const siblings = parent.children.get(added.hash);
     if (siblings) siblings.push(added);
     else parent.children.set(added.hash, [added]);
-    this.size++;
     return added;
   }
 
@@ -57,7 +51,6 @@ export class PrefixTree {
       siblings.splice(siblings.indexOf(current), 1);
       if (siblings.length === 0) parent.children.delete(current.hash);
       current.attached = false;
-      this.size--;
       current = parent;
     }
   }

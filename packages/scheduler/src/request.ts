@@ -18,7 +18,7 @@ export interface SequenceRequest {
   readonly topLogprobs?: number;
   /** Served as if it had come `priority` × 10 s earlier: higher goes first, and nobody waits for ever. */
   readonly priority: number;
-  /** Admit it only once this sequence has finished its prefill or ended, so that it finds its prompt's blocks in the cache. */
+  /** Admit it only once this sequence has finished its prefill, ended or paused, so that it finds its prompt's blocks in the cache. */
   readonly after?: string;
   /** Emit `provisional` and `rollback` events for candidates. */
   readonly provisional: boolean;

@@ -1,7 +1,7 @@
 import { assert } from '@stet/backend';
 import type { KvCache } from '@stet/kv-cache';
 import type { SequenceEvent } from './events.js';
-import { alignDown, alignUp } from './fixed-shape.js';
+import { alignUp } from './fixed-shape.js';
 import { SequenceQueue, serviceOrder } from './queues.js';
 import type { Sequence } from './sequence.js';
 
@@ -29,7 +29,7 @@ export class Residency {
   admit(nowMs: number, events: SequenceEvent[]): void {
     for (const sequence of this.waiting) {
       if (sequence.paused || this.mustWaitFor(sequence.request.after)) continue;
-      if (this.running.length >= this.maxRunning || !this.giveBlocks(sequence, events)) return;
+      if (!this.makeSeat(events) || !this.giveBlocks(sequence, events)) return;
       this.waiting.remove(sequence);
       this.running.add(sequence);
       sequence.phase = 'prefill';
@@ -74,9 +74,17 @@ export class Residency {
     this.preemptions++;
   }
 
+  /** True if one more may run; a paused sequence gives up its seat for one that can go on. */
+  private makeSeat(events: SequenceEvent[]): boolean {
+    if (this.running.length < this.maxRunning) return true;
+    const paused = this.running.filter((other) => other.paused).at(-1);
+    if (paused) this.preempt(paused, events);
+    return paused !== undefined;
+  }
+
   private mustWaitFor(id: string | undefined): boolean {
     if (id === undefined) return false;
-    const isBefore = (other: Sequence) => other.id === id && other.committedCount === 0;
+    const isBefore = (other: Sequence) => other.id === id && other.committedCount === 0 && !other.paused;
     return this.waiting.some(isBefore) || this.running.some(isBefore);
   }
 
@@ -101,7 +109,7 @@ export class Residency {
   private giveBlocks(sequence: Sequence, events: SequenceEvent[]): boolean {
     const { settledCount, table } = sequence;
     const matched = this.kv.match(table, sequence.settledTokens, settledCount - 1, sequence.kind);
-    const found = sequence.kind === 'deterministic' ? alignDown(matched, this.windowTokens) : matched;
+    const found = sequence.kind === 'deterministic' ? this.wholeWindows(matched) : matched;
     this.kv.shrink(table, found);
     while (!this.fits(sequence)) {
       const paused = this.running.filter((other) => other.paused).at(-1);
@@ -117,6 +125,13 @@ export class Residency {
     sequence.kvCount = found;
     sequence.noteCached(found);
     return true;
+  }
+
+  /** The most of `positionCount` positions, whole blocks, that are whole windows too: nobody writes a block that others read. */
+  private wholeWindows(positionCount: number): number {
+    let positions = positionCount;
+    while (positions % this.windowTokens !== 0) positions -= this.kv.blockSize;
+    return positions;
   }
 
   /** Room for its tokens and for one more block of every running sequence, so that admission does not cause preemption at once. */

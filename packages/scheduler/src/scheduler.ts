@@ -105,7 +105,9 @@ export class Scheduler {
   abort(id: string, nowMs: number): SequenceEvent[] {
     const sequence = this.sequences.get(id);
     if (!sequence) return [];
-    const events: SequenceEvent[] = [];
+    // A preemption may have left a rollback to report: it must not come after the end.
+    const events = this.events.filter((event) => event.id === id);
+    this.events = this.events.filter((event) => event.id !== id);
     this.finish(sequence, 'aborted', nowMs, events);
     return events;
   }

@@ -104,10 +104,6 @@ export class Sequence {
     return this.tokens.subarray(0, this.settledCount);
   }
 
-  candidate(index: number): number {
-    return this.tokens[this.settledCount + index]!;
-  }
-
   /** Why the output would end with its last token, candidates included; undefined while it goes on. */
   get ending(): 'stop' | 'length' | undefined {
     const outputCount = this.committedCount + this.candidateCount;

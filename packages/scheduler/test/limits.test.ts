@@ -181,6 +181,40 @@ describe('pausing', () => {
     checkAnswers(rig, [slow, quick]);
     rig.checkIdle();
   });
+
+  it('gives them to a waiting request, too', async () => {
+    const rig = await Rig.create({ load: { blockCount: 9 } });
+    const [slow, quick] = [
+      request({ id: 'slow', maxTokens: 28 }),
+      request({ id: 'quick', prompt: [9], maxTokens: 31 }),
+    ];
+    rig.add(slow);
+    for (let i = 0; i < 26; i++) await rig.step();
+    rig.scheduler.pause('slow');
+    rig.add(quick);
+    await rig.run();
+    expect(rig.outcome('quick').reason).toBe('length');
+    rig.scheduler.resume('slow');
+    await rig.run();
+    checkAnswers(rig, [slow, quick]);
+  });
+
+  it('is nothing to an id that is not open', async () => {
+    const { scheduler } = await Rig.create();
+    scheduler.pause('nobody');
+    scheduler.resume('nobody');
+    scheduler.preempt('nobody');
+    expect(scheduler.abort('nobody', 0)).toEqual([]);
+    expect(scheduler.hasWork).toBe(false);
+  });
+});
+
+describe('batches', () => {
+  it('carry block tables of any length', async () => {
+    const prompt = Array.from({ length: 300 }, (_, i) => (i * 5) % 64);
+    const requests = [request({ prompt, maxTokens: 3 }), request({ prompt: prompt.slice(7), maxTokens: 3 })];
+    await answer({ load: { blockSize: 1, blockCount: 900, contextLength: 512 } }, requests);
+  });
 });
 
 describe('policies', () => {

@@ -101,6 +101,26 @@ describe('sampler', () => {
     );
   });
 
+  it('keeps every token when rounding leaves a share of nearly 1 out of reach', () => {
+    const params = { ...GREEDY, temperature: 1, topP: 1 - 2 ** -53 };
+    for (let seed = 0; seed < 200; seed++) {
+      const logits = logitsFor(seed, 300, 3);
+      const token = new Sampler(300).sample(logits, params, seed, 0, undefined);
+      expect(token).toBe(new Sampler(300).sample(logits, { ...params, topP: 1 }, seed, 0, undefined));
+    }
+  });
+
+  it('multiplies or divides what stands in prompt or output by the repetition penalty', () => {
+    const params = { ...GREEDY, repetitionPenalty: 2 };
+    const sample = (logits: number[], prompt: number[], output: [number, number][]) =>
+      new Sampler(logits.length).sample(Float32Array.from(logits), params, 0, 0, historyOf(output, prompt));
+    expect(sample([5, 4, 0], [], [])).toBe(0);
+    expect(sample([5, 4, 0], [0], [])).toBe(1);
+    expect(sample([5, 4, 0], [], [[0, 3]])).toBe(1);
+    expect(sample([5, 4, 0], [], [[0, 0]])).toBe(0);
+    expect(sample([-1, -1.5], [0], [])).toBe(1);
+  });
+
   it('draws tokens as often as their probability says', () => {
     const probabilities = [0.5, 0.25, 0.15, 0.07, 0.03];
     const logits = Float32Array.from(probabilities, Math.log);

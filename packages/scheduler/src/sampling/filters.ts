@@ -9,11 +9,9 @@ import { exp } from '@stet/backend/numerics';
 /** Keeps the k best. */
 export function keepTopK(ids: Int32Array, values: Float64Array, count: number, k: number, largest: number): number {
   if (k >= count) return count;
-  for (const depth of DEPTHS) {
-    const ranked = rank(values, count, largest - depth);
-    if (ranked.length >= k) return keep(ids, values, ranked.subarray(0, k));
-  }
-  return count;
+  let ranked = rank(values, count, largest - DEPTHS[0]!);
+  for (let i = 1; ranked.length < k; i++) ranked = rank(values, count, largest - DEPTHS[i]!);
+  return keep(ids, values, ranked.subarray(0, k));
 }
 
 /** Keeps the fewest best whose share of all the probability reaches p; at least one. */
@@ -25,6 +23,7 @@ export function keepTopP(ids: Int32Array, values: Float64Array, count: number, p
     const kept = prefixReaching(ranked, values, p * total, largest);
     if (kept !== undefined) return keep(ids, values, ranked.subarray(0, kept));
   }
+  // Rounding: all of them, summed in this order, do not reach a share that is nearly 1.
   return count;
 }
 
