@@ -1,6 +1,14 @@
 import { type BackendFactory, StetError } from '@stet/backend';
 import type { IsaOption } from '@stet/backend-cpu';
-import { type CreateEngineOptions, createEngine, type KvOptions, type StetEngine } from '@stet/engine';
+import {
+  type CreateEngineOptions,
+  createEngine,
+  dvr,
+  type KvOptions,
+  type PolicyOption,
+  promptLookup,
+  type StetEngine,
+} from '@stet/engine';
 import type { LoadedModel } from '@stet/model';
 import { loadModelFolder } from '@stet/model/node';
 
@@ -16,9 +24,18 @@ export interface BackendChoice {
   readonly isa?: IsaOption;
 }
 
-export type EngineChoice = ModelChoice & BackendChoice;
+/** How tokens are found; no choice changes a bit of a deterministic answer. */
+export interface PolicyChoice {
+  readonly policy: 'auto' | 'dvr' | 'direct';
+  /** Candidates of a verify window, with `dvr`. */
+  readonly window?: number;
+  /** Guess tokens by prompt look-up. */
+  readonly draft?: boolean;
+}
 
-export interface OpenOptions extends Omit<CreateEngineOptions, 'model' | 'backend'> {
+export type EngineChoice = ModelChoice & BackendChoice & PolicyChoice;
+
+export interface OpenOptions extends Omit<CreateEngineOptions, 'model' | 'backend' | 'policy' | 'drafter'> {
   /** Gives K/V room for so many sequences of the whole context, in place of `kv`. */
   readonly sequences?: number;
 }
@@ -28,10 +45,17 @@ export async function openEngine(
   choice: EngineChoice,
   { sequences, ...options }: OpenOptions = {},
 ): Promise<StetEngine> {
+  const policy = choosePolicy(choice);
   const backend = await chooseBackend(choice);
   const model = await openModel(choice);
   const kv = sequences === undefined ? {} : { kv: kvFor(sequences, model.contextLength) };
-  return createEngine({ model, backend, ...options, ...kv });
+  return createEngine({ model, backend, policy, ...(choice.draft && { drafter: promptLookup() }), ...options, ...kv });
+}
+
+function choosePolicy({ policy, window }: PolicyChoice): PolicyOption {
+  if (window === undefined) return policy;
+  if (policy === 'dvr') return dvr({ windowTokens: window });
+  throw new StetError('STET_ERR_UNSUPPORTED', `--window is an option of --policy dvr alone, not of ${policy}`);
 }
 
 const BLOCK_SIZE = 16;

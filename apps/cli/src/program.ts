@@ -77,7 +77,14 @@ function withEngine(command: Command): Command {
     .option('--threads <n>', 'threads of the CPU backend', integerOption(1, 256))
     .addOption(
       new Option('--isa <name>', 'instruction set of the CPU backend').choices(['auto', 'scalar', 'avx2', 'avx512']),
-    );
+    )
+    .addOption(
+      new Option('--policy <name>', 'how deterministic requests decode; changes no bit')
+        .choices(['auto', 'dvr', 'direct'])
+        .default('auto'),
+    )
+    .option('--window <n>', 'candidates of a verify window, with --policy dvr', integerOption(1, 256))
+    .option('--draft', 'guess tokens by prompt look-up; changes no bit of a deterministic answer');
 }
 
 function withSampling(command: Command): Command {

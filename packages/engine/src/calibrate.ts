@@ -6,6 +6,8 @@ export interface CalibrationOptions {
   readonly clock: () => number;
   /** No forward begins that would probably end later than this. */
   readonly budgetMs: number;
+  /** Rows of the largest batch worth knowing; as many as the backend allows by default. */
+  readonly maxRows?: number;
   /** Makes it reject with `STET_ERR_ABORTED`, after the forward in flight. */
   readonly signal?: AbortSignal;
 }
@@ -24,10 +26,11 @@ const REPETITIONS = 3;
  */
 export async function calibrate(backend: Backend, options: CalibrationOptions): Promise<CostPoint[]> {
   const { info } = backend;
+  const maxRows = Math.min(info.maxRows, info.blockCount - 1, options.maxRows ?? Number.POSITIVE_INFINITY);
   const deadlineMs = options.clock() + options.budgetMs;
   const points: CostPoint[] = [];
   for (const rows of ROW_COUNTS) {
-    if (rows > Math.min(info.maxRows, info.blockCount - 1)) break;
+    if (rows > maxRows) break;
     const level: CostPoint[] = [];
     for (const schedule of SCHEDULES) {
       const expectedMs = expectation(points, schedule, rows);

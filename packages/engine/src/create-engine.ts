@@ -64,7 +64,7 @@ export async function createEngine(options: CreateEngineOptions): Promise<StetEn
       ...(options.signal && { signal: options.signal }),
     });
     const { clock = () => performance.now(), signal } = options;
-    const policy = await choosePolicy(options.policy, backend, { clock, ...(signal && { signal }) });
+    const policy = await choosePolicy(options.policy, backend, limits.maxRunning, { clock, ...(signal && { signal }) });
     return assemble({ model, backend, limits, policy, clock }, options);
   } catch (error) {
     await Promise.allSettled([backend?.close(), model.close()]);

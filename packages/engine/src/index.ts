@@ -1,3 +1,15 @@
+export {
+  type AutoOptions,
+  auto,
+  type CostPoint,
+  type Drafter,
+  type DvrOptions,
+  direct,
+  dvr,
+  type PromptLookupOptions,
+  promptLookup,
+  type VerifyPolicy,
+} from '@stet/scheduler';
 export * from './api.js';
 export { type CalibrationOptions, calibrate } from './calibrate.js';
 export { type CreateEngineOptions, createEngine } from './create-engine.js';

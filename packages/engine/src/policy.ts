@@ -7,12 +7,15 @@ export type PolicyOption = VerifyPolicy | 'auto' | 'dvr' | 'direct';
 
 /** Milliseconds that timing both schedules may take before the first request. */
 const CALIBRATION_BUDGET_MS = 50;
+/** A sequence has no more rows than that in most steps. */
+const WINDOW_ROWS = 32;
 
-/** The policy of an engine on a backend that nobody uses yet. Rejects with what the backend or the signal says. */
+/** The policy of an engine of so many sequences at once, on a backend that nobody uses yet. Rejects with what the backend or the signal says. */
 export async function choosePolicy(
   option: PolicyOption | undefined,
   backend: Backend,
-  calibration: Omit<CalibrationOptions, 'budgetMs'>,
+  maxRunning: number,
+  calibration: Omit<CalibrationOptions, 'budgetMs' | 'maxRows'>,
 ): Promise<VerifyPolicy> {
   if (typeof option === 'object') return option;
   switch (option) {
@@ -21,7 +24,12 @@ export async function choosePolicy(
       const { canonical, fast } = backend.info;
       // Nothing to verify, or nobody to verify it for.
       if (fast === 'canonical' || canonical === 'none') return direct();
-      return auto({ calibration: await calibrate(backend, { ...calibration, budgetMs: CALIBRATION_BUDGET_MS }) });
+      const points = await calibrate(backend, {
+        ...calibration,
+        budgetMs: CALIBRATION_BUDGET_MS,
+        maxRows: WINDOW_ROWS * maxRunning,
+      });
+      return auto({ calibration: points });
     }
     case 'dvr':
       return dvr();

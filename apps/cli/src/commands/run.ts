@@ -1,5 +1,5 @@
 import { isStetError } from '@stet/backend';
-import type { GenerateEvent, GenerateRequest, StetEngine } from '@stet/engine';
+import type { EngineInfo, GenerateEvent, GenerateRequest, StetEngine, TokenLogprobText } from '@stet/engine';
 import { onInterrupt } from '../interrupt.js';
 import { type EngineChoice, openEngine } from '../open-engine.js';
 import { TextOutput } from '../output.js';
@@ -31,7 +31,7 @@ export async function run(prompt: string, options: RunOptions): Promise<void> {
   const signal = AbortSignal.any([interrupt.signal, reader.signal]);
   const output = new TextOutput(process.stdout, () => reader.abort());
   try {
-    await using engine = await openEngine(options, { sequences: 1, signal });
+    await using engine = await openEngine(options, { sequences: 1, limits: { maxRunning: 1 }, signal });
     const stream = engine.generate(requestOf(prompt, options), { signal });
     await print(stream, output, options, { engine, startedMs });
   } catch (error) {
@@ -61,50 +61,77 @@ async function print(
   { engine, startedMs }: { readonly engine: StetEngine; readonly startedMs: number },
 ): Promise<void> {
   const readyMs = performance.now();
-  let firstMs: number | undefined;
-  let firstUptime = 0;
+  let first: Instant | undefined;
   let seed = 0;
   let hash = '';
   for await (const event of stream) {
     if (event.type === 'accepted') seed = event.seed;
     else if (event.type === 'commit') {
-      if (firstMs === undefined) {
-        firstMs = performance.now();
-        firstUptime = process.uptime();
-      }
+      first ??= { atMs: performance.now(), uptime: process.uptime() };
       hash = event.hash;
       await output.write(event.text);
-      for (const { token, text, logprob, top } of event.logprobs ?? []) {
-        const others = top.map((one) => `${JSON.stringify(one.text)} ${one.logprob.toFixed(4)}`).join('  ');
-        console.error(`${token}\t${JSON.stringify(text)}\t${logprob.toFixed(6)}${others && `\t${others}`}`);
-      }
+      printLogprobs(event.logprobs ?? []);
     } else if (event.type === 'done' && options.stats) {
-      const endMs = performance.now();
-      const { usage, stats } = event;
-      const seconds = (endMs - (firstMs ?? endMs)) / 1000;
-      const rate = usage.completionTokens > 1 && seconds > 0 ? (usage.completionTokens - 1) / seconds : 0;
-      printStats([
-        ['model', `${engine.info.model} on ${engine.info.backend} (${engine.info.device})`],
-        ['tokens', `${usage.promptTokens} prompt, ${usage.completionTokens} output, ended by ${event.finishReason}`],
-        [
-          'start',
-          `${(readyMs - startedMs).toFixed(0)} ms to load, first token ${firstUptime.toFixed(2)} s after the process began`,
-        ],
-        ['speed', `${rate.toFixed(1)} tokens/s after the first`],
-        [
-          'verify',
-          `${stats.windows} windows, ${stats.rollbacks} rollbacks, ${stats.recomputedTokens} tokens recomputed`,
-        ],
-        ['seed', `${seed}`],
-        ['hash', hash],
-        ['fingerprint', engine.info.fingerprint],
-        ['guarantee', event.receipt?.level ?? 'seeded'],
-      ]);
+      printStats(statsRows(event, engine.info, { loadMs: readyMs - startedMs, first, seed, hash }));
     }
   }
 }
 
-function printStats(rows: readonly (readonly [string, string])[]): void {
+interface Instant {
+  readonly atMs: number;
+  /** Seconds since the process began. */
+  readonly uptime: number;
+}
+
+interface RunFigures {
+  readonly loadMs: number;
+  /** When the first token came. */
+  readonly first: Instant | undefined;
+  readonly seed: number;
+  readonly hash: string;
+}
+
+function printLogprobs(logprobs: readonly TokenLogprobText[]): void {
+  for (const { token, text, logprob, top } of logprobs) {
+    const others = top.map((one) => `${JSON.stringify(one.text)} ${one.logprob.toFixed(4)}`).join('  ');
+    console.error(`${token}\t${JSON.stringify(text)}\t${logprob.toFixed(6)}${others && `\t${others}`}`);
+  }
+}
+
+type StatsRow = readonly [name: string, value: string];
+
+function statsRows(
+  { usage, stats, receipt, finishReason }: Extract<GenerateEvent, { type: 'done' }>,
+  info: EngineInfo,
+  { loadMs, first, seed, hash }: RunFigures,
+): StatsRow[] {
+  const endMs = performance.now();
+  const seconds = (endMs - (first?.atMs ?? endMs)) / 1000;
+  const rate = usage.completionTokens > 1 && seconds > 0 ? (usage.completionTokens - 1) / seconds : 0;
+  const draft: StatsRow[] = info.drafter
+    ? [['draft', `${info.drafter}: ${stats.draftedTokens} tokens guessed, ${stats.acceptedTokens} accepted`]]
+    : [];
+  return [
+    ['model', `${info.model} on ${info.backend} (${info.device})`],
+    ['tokens', `${usage.promptTokens} prompt, ${usage.completionTokens} output, ended by ${finishReason}`],
+    [
+      'start',
+      `${loadMs.toFixed(0)} ms to load, first token ${(first?.uptime ?? 0).toFixed(2)} s after the process began`,
+    ],
+    ['speed', `${rate.toFixed(1)} tokens/s after the first`],
+    [
+      'verify',
+      `${info.policy}: ${stats.windows} windows, ${stats.rollbacks} rollbacks, ${stats.recomputedTokens} tokens recomputed`,
+    ],
+    ...draft,
+    ['seed', `${seed}`],
+    ['hash', hash],
+    ['fingerprint', info.fingerprint],
+    ['guarantee', receipt?.level ?? 'seeded'],
+  ];
+}
+
+function printStats(rows: readonly StatsRow[]): void {
   process.stderr.write(process.stderr.isTTY ? '\n' : '');
   for (const [name, value] of rows) console.error(`${name.padEnd(12)} ${value}`);
 }
