@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "binding.h"
@@ -44,15 +45,28 @@ void keep(napi_env env, std::vector<napi_ref>& references, napi_value value) {
   references.push_back(reference);
 }
 
-// The environment ends, e.g. because its worker was terminated: no JavaScript can run any more.
-void stopAtExit(void* data) { static_cast<Handle*>(data)->runtime->stop(); }
+// Only after the runtime's thread, which calls the function, has ended.
+void releaseCompleted(Handle& handle) {
+  napi_release_threadsafe_function(std::exchange(handle.completed, nullptr), napi_tsfn_abort);
+}
+
+// The environment ends, e.g. because its worker was terminated: no JavaScript can run any more. Next, Node destroys the
+// functions, and from within the last of them finalizes the handles. To release the function only there would be too
+// late: it may have been freed or, since Node 24.14, hold the lock that the release waits for.
+void stopAtExit(void* data) {
+  auto& handle = *static_cast<Handle*>(data);
+  handle.runtime->stop();
+  releaseCompleted(handle);
+}
 
 // Ends the runtime's thread and gives back what the handle holds of Node.
 void release(Handle& handle) {
   if (!handle.runtime) return;
-  napi_remove_env_cleanup_hook(handle.env, stopAtExit, &handle);
   handle.runtime.reset();
-  napi_release_threadsafe_function(handle.completed, napi_tsfn_abort);
+  if (handle.completed) {
+    napi_remove_env_cleanup_hook(handle.env, stopAtExit, &handle);
+    releaseCompleted(handle);
+  }
   for (BatchMemory& batch : handle.batches) dropReferences(handle.env, batch.references);
   dropReferences(handle.env, handle.sources);
 }

@@ -31,10 +31,17 @@ describe.skipIf(withoutAddon)('the addon in workers and at the end of a process'
 
   it.each([
     ['leave-open', ['open']],
+    ['leave-two-open', ['open']],
     ['leave-running', ['running', 'finished']],
     ['exit-running', ['running']],
+    ['exit-finished', ['running']],
   ])('a process ends cleanly in mode %s', async (mode, lines) => {
-    const child = spawn(process.execPath, [script.pathname, file, mode], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [script.pathname, file, mode], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // One that hangs is to fail the test, not to outlive it.
+      timeout: 30_000,
+      killSignal: 'SIGKILL',
+    });
     let output = '';
     child.stdout.on('data', (chunk) => (output += chunk));
     child.stderr.on('data', (chunk) => (output += chunk));
@@ -64,4 +71,13 @@ describe.skipIf(withoutAddon)('the addon in workers and at the end of a process'
     await worker.terminate();
     expect(liveBytes()).toBe(0);
   });
+
+  it.each(['leave-open', 'leave-two-open', 'leave-running', 'exit-running', 'exit-finished'])(
+    'frees the memory of a worker that ends in mode %s',
+    async (mode) => {
+      const worker = new Worker(script, { workerData: { load, mode } });
+      const [code] = await once(worker, 'exit');
+      expect({ code, liveBytes: liveBytes() }).toEqual({ code: 0, liveBytes: 0 });
+    },
+  );
 });

@@ -21,11 +21,19 @@ async function open(addon, load) {
   return { handle, logits };
 }
 
+function sleep(milliseconds) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+}
+
 async function main(load, mode, report) {
   const addon = createRequire(import.meta.url)(load.addonFile);
   const { handle, logits } = await open(addon, load);
   switch (mode) {
     case 'leave-open':
+      report('open');
+      return;
+    case 'leave-two-open':
+      await open(addon, load);
       report('open');
       return;
     case 'leave-running':
@@ -35,6 +43,14 @@ async function main(load, mode, report) {
     case 'exit-running':
       addon.forward(handle, false, true);
       report('running');
+      process.exit(0);
+      break;
+    case 'exit-finished':
+      addon.forward(handle, false, true);
+      report('running');
+      // Without the event loop, which would settle the promise.
+      while (logits.every((logit) => logit === 0)) sleep(1);
+      sleep(50);
       process.exit(0);
       break;
     case 'close':
