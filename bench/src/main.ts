@@ -1,10 +1,17 @@
 import { measureForward } from './forward.js';
+import { measureLatency } from './latency.js';
 import { measureQuality } from './quality.js';
 import { writeResult } from './result.js';
 import { measureSampler } from './sampler.js';
 import { measureStep } from './step.js';
 
-const benchmarks = { quality: measureQuality, forward: measureForward, step: measureStep, sampler: measureSampler };
+const benchmarks = {
+  quality: measureQuality,
+  forward: measureForward,
+  step: measureStep,
+  sampler: measureSampler,
+  latency: measureLatency,
+};
 type Name = keyof typeof benchmarks;
 
 const name = process.argv[2];
