@@ -1,7 +1,7 @@
 import { measureForward } from './forward.js';
 import { measureLatency } from './latency.js';
 import { measureQuality } from './quality.js';
-import { writeResult } from './result.js';
+import { machineLoad, writeResult } from './result.js';
 import { measureSampler } from './sampler.js';
 import { measureStep } from './step.js';
 
@@ -19,6 +19,7 @@ if (name === undefined || !Object.hasOwn(benchmarks, name)) {
   console.error(`usage: npm run bench -- ${Object.keys(benchmarks).join('|')} [--save]`);
   process.exit(2);
 }
+const loadBefore = machineLoad();
 const result = await benchmarks[name as Name]();
 console.table(result.rows);
-if (process.argv.includes('--save')) console.log(`saved ${writeResult(name, result)}`);
+if (process.argv.includes('--save')) console.log(`saved ${writeResult(name, result, loadBefore)}`);
