@@ -13,7 +13,7 @@ const allowed = {
   'packages/backend-cpu': ['backend'],
   'packages/server': ['backend', 'engine'],
   'packages/client': ['backend', 'server/protocol'],
-  'packages/testing': ['backend'],
+  'packages/testing': ['backend', 'kv-cache', 'scheduler'],
 };
 /** These run in a browser: no `node:*`, except below the folder given. */
 const portable = {

@@ -7,3 +7,4 @@ export type { FakeScript, Schedule } from './fake/toy-model.js';
 export { mix32 } from './hash.js';
 export * from './manual-clock.js';
 export * from './random.js';
+export * from './simulator/index.js';

@@ -1,5 +1,6 @@
 import { assert } from '@stet/backend';
 import { mix32 } from '../hash.js';
+import { CANDIDATE_BIT } from './toy-model.js';
 
 /** Paged K/V of a fake: one word and one token per position of every block. Starts as garbage, as device memory does. */
 export interface FakeMemory {
@@ -16,12 +17,12 @@ export function fakeMemory(blockCount: number, blockSize: number): FakeMemory {
   return memory;
 }
 
-/** Overwrites a block with words that no sequence wrote. */
+/** Overwrites a block with words that no sequence wrote; none of them looks like a candidate's. */
 export function fillWithGarbage(memory: FakeMemory, block: number, salt: number): void {
   assert(Number.isInteger(block) && block >= 0 && block < memory.blockCount, `block ${block} exists`);
   for (let offset = 0; offset < memory.blockSize; offset++) {
     const at = block * memory.blockSize + offset;
-    memory.words[at] = mix32(mix32(0xdead, salt), at);
+    memory.words[at] = mix32(mix32(0xdead, salt), at) & ~CANDIDATE_BIT;
     memory.tokens[at] = -1;
   }
 }

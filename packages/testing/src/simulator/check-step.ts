@@ -11,10 +11,14 @@ export function checkPlannedStep(planned: PlannedStep, swarm: Swarm, mayRun: (id
   const { step, runs } = planned;
   const { fastBudget, canonicalBudget } = swarm.limits;
   checkBudget('fast', step.fast, Math.min(fastBudget, swarm.maxRows));
-  checkBudget('canonical', step.canonical, Math.min(canonicalBudget, swarm.maxRows));
+  const { sequenceCount = 0, windowTokens = 0 } = swarm.canonicalShape ?? {};
+  const shapeRows = sequenceCount * windowTokens;
+  checkBudget('canonical', step.canonical, Math.max(shapeRows, Math.min(canonicalBudget, swarm.maxRows)));
   for (const { sequence } of runs)
     must(mayRun(sequence.id), 'it has rows in a step, but is paused or over', sequence.id);
-  const entries = [step.fast, step.canonical].flatMap((batch) => (batch ? entriesOf(batch, swarm.blockSize) : []));
+  const places = [step.fast, step.canonical].flatMap((batch) => (batch ? entriesOf(batch, swarm.blockSize) : []));
+  const isScratch = ({ blocks }: { blocks: Int32Array }) => shapeRows > 0 && blocks.every((block) => block === 0);
+  const entries = places.filter((place) => !isScratch(place));
   must(entries.length === runs.length, `${entries.length} sequences in the batches, ${runs.length} planned`);
   const writers = new Map<number, number>();
   entries.forEach(({ written }, entry) => {

@@ -25,7 +25,8 @@ export class LivenessWatch {
   constructor(swarm: Swarm) {
     this.swarm = swarm;
     const { fastBudget, canonicalBudget, prefillBudget } = swarm.limits;
-    const chunk = Math.min(fastBudget, canonicalBudget, prefillBudget, swarm.maxRows);
+    const windowTokens = swarm.canonicalShape?.windowTokens ?? swarm.maxRows;
+    const chunk = Math.min(fastBudget, canonicalBudget, prefillBudget, windowTokens);
     const window = Math.max(...swarm.policies.map((policy) => policy.mostCandidates));
     this.stepsPerToken = window + 2 + Math.ceil(longestSequence(swarm) / chunk);
   }

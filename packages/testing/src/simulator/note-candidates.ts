@@ -20,7 +20,9 @@ export function noteCandidates(
     record.enterEpoch(run.epoch);
     const { sequence, schedule } = run;
     if (sequence.draftedCount > 0) {
-      record.draft(Array.from({ length: sequence.candidateCount }, (_, i) => sequence.candidate(i)));
+      record.draft(
+        Array.from({ length: sequence.candidateCount }, (_, i) => sequence.tokenAt(sequence.settledCount + i)),
+      );
       continue;
     }
     if (record.simulated.request.kind === 'ordinary' || schedule === 'canonical') continue;

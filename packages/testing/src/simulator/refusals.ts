@@ -26,7 +26,8 @@ export function refusedRequest(
     { request: { ...good, topLogprobs: 21 }, code: 'STET_ERR_BAD_REQUEST' },
     { request: { ...good, maxTokens: swarm.contextLength - promptCount + 1 }, code: 'STET_ERR_CONTEXT_LENGTH' },
   ];
-  if (capacity < swarm.contextLength)
+  const context = swarm.contextLength - (swarm.contextLength % (swarm.canonicalShape?.windowTokens ?? 1));
+  if (capacity < context)
     refusals.push({ request: { ...good, maxTokens: capacity - promptCount + 1 }, code: 'STET_ERR_KV_CAPACITY' });
   if (openId !== undefined) refusals.push({ request: { ...good, id: openId }, code: 'STET_ERR_DUPLICATE_ID' });
   return random.pick(refusals);

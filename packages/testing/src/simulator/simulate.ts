@@ -44,6 +44,7 @@ export async function simulate(seed: number, settings: SimulationSettings = {}):
       seed: swarm.modelSeed,
       mismatchRate: swarm.mismatchRate,
       fastKvDeviates: swarm.fastKvDeviates,
+      ...(swarm.canonicalShape && { canonicalShape: swarm.canonicalShape }),
       fault: fakeFaultOf(settings.canary),
       logSteps: 1,
     });

@@ -1,3 +1,4 @@
+import type { CanonicalShape } from '@stet/backend';
 import {
   auto,
   type Drafter,
@@ -22,6 +23,8 @@ export interface Swarm {
   readonly maxRows: number;
   readonly blockSize: number;
   readonly blockCount: number;
+  /** Of a backend whose canonical schedule has one shape. */
+  readonly canonicalShape: CanonicalShape | undefined;
   readonly prefixCache: 'on' | 'off';
   readonly limits: SchedulerLimits;
   /** Changed in mid-run if `chances.policy` says so. */
@@ -81,18 +84,21 @@ export function drawSwarm(random: SeededRandom): Swarm {
   const blockSize = random.pick([1, 2, 3, 4, 16]);
   const vocabSize = random.pick([2, 5, 64, 64, 200]);
   const longestPrompt = random.pick([4, 20, 60]);
-  const longestOutput = random.pick([2, 8, 24, 40]);
+  const longestOutput = random.pick([4, 16, 40, 64]);
   const contextLength = random.pick([128, 256]);
-  const leastBlocks = Math.ceil((longestPrompt + longestOutput) / blockSize);
+  const maxRows = random.pick([8, 64]);
+  const canonicalShape = random.chance(0.2) ? drawShape(random, maxRows) : undefined;
+  const leastBlocks = Math.ceil((longestPrompt + longestOutput + (canonicalShape?.windowTokens ?? 0)) / blockSize);
   return {
     modelSeed: random.next(),
     vocabSize,
     mismatchRate,
     fastKvDeviates: mismatchRate > 0 || random.chance(0.8),
     contextLength,
-    maxRows: random.pick([8, 64]),
+    maxRows,
     blockSize,
     blockCount: 1 + Math.ceil(leastBlocks * random.pick([1, 1.3, 2, 4, 16])),
+    canonicalShape,
     prefixCache: random.chance(0.8) ? 'on' : 'off',
     limits: drawLimits(random),
     policies: Array.from({ length: random.between(1, 4) }, () => drawPolicy(random)),
@@ -105,6 +111,11 @@ export function drawSwarm(random: SeededRandom): Swarm {
     priorities: random.pick([[0], [0], [0, 1], [-3, 0, 0.5, 7]]),
     chances: drawChances(random),
   };
+}
+
+function drawShape(random: SeededRandom, maxRows: number): CanonicalShape {
+  const windowTokens = Math.min(maxRows, random.pick([1, 3, 8, 16]));
+  return { windowTokens, sequenceCount: random.between(1, Math.min(4, Math.floor(maxRows / windowTokens))) };
 }
 
 function drawLimits(random: SeededRandom): SchedulerLimits {
@@ -122,12 +133,12 @@ function drawLimits(random: SeededRandom): SchedulerLimits {
 function drawChances(random: SeededRandom): Chances {
   const some = (rare: number, often: number) => random.pick([0, rare, often]);
   return {
-    abort: some(0.01, 0.1),
-    preempt: some(0.01, 0.2),
-    pause: some(0.02, 0.2),
+    abort: some(0.003, 0.03),
+    preempt: some(0.01, 0.1),
+    pause: some(0.02, 0.1),
     resume: random.pick([0.05, 0.5]),
     policy: some(0.01, 0.3),
-    failure: some(0.003, 0.04),
+    failure: some(0.002, 0.02),
     late: some(0.05, 0.5),
     clockJump: some(0.01, 0.2),
     sharedPrefix: some(0.3, 0.9),
@@ -142,7 +153,7 @@ function drawChances(random: SeededRandom): Chances {
 }
 
 function drawPolicy(random: SeededRandom): SimulatedPolicy {
-  switch (random.below(6)) {
+  switch (random.below(8)) {
     case 0:
       return { name: 'direct', mostCandidates: 1, create: direct };
     case 1:
@@ -182,9 +193,11 @@ function guesser(random: SeededRandom, vocabSize: number): Drafter {
   return { name: 'guesser', open: () => ({ propose }) };
 }
 
-/** Positions that one sequence may have: the context's, or as many as the blocks hold. */
+/** Positions that one sequence may have: the context's, or as many as the blocks hold, in whole windows of a fixed shape. */
 export function longestSequence(swarm: Swarm): number {
-  return Math.min(swarm.contextLength, (swarm.blockCount - 1) * swarm.blockSize);
+  const { contextLength, blockCount, blockSize, canonicalShape } = swarm;
+  const positions = Math.min(contextLength, (blockCount - 1) * blockSize);
+  return positions - (positions % (canonicalShape?.windowTokens ?? 1));
 }
 
 /** Changes its mind at every step. */

@@ -32,7 +32,7 @@ export class Traffic {
   /** Adds what arrives now. */
   arrive(): void {
     for (let due = this.dueCount(); due > 0 && this.source.left > 0; due--) this.backlog.push(this.source.next());
-    while (this.backlog.length > 0) {
+    while (this.backlog.length > 0 && (!this.world.isFull || this.random.chance(0.1))) {
       const next = this.backlog[0]!;
       if (this.random.chance(this.world.swarm.chances.invalid)) this.addInvalid(next);
       if (this.world.add(next) === 'queueFull') return;

@@ -51,9 +51,13 @@ export class World {
     return this.clock.now();
   }
 
+  /** One more request would be refused. */
+  get isFull(): boolean {
+    return this.scheduler.stats().waiting >= this.swarm.limits.maxWaiting;
+  }
+
   add(simulated: SimulatedRequest): 'added' | 'queueFull' {
-    const isFull = this.scheduler.stats().waiting >= this.swarm.limits.maxWaiting;
-    if (isFull) {
+    if (this.isFull) {
       this.refuse({ request: simulated.request, code: 'STET_ERR_QUEUE_FULL' });
       this.tally.queueFull++;
       return 'queueFull';
