@@ -29,9 +29,13 @@ export function planStep(
   const ready = reserveNext(residency, limits, nowMs, events);
   const prefilling = residency.running.filter((sequence) => !sequence.paused && sequence.phase === 'prefill');
   const { decoding, verifying } = chooseWork(ready, policy, prefilling, nowMs);
+  const besidePrompts = (budget: number, kind: Sequence['kind']) =>
+    prefilling.some((sequence) => sequence.kind === kind)
+      ? budget - promptShare(budget, limits.prefillBudget, stepNumber)
+      : budget;
   if (shape) draft.addFixedShape(fixedWindows(verifying, prefilling, shape), shape);
-  else addWindows(draft, verifying, verifyBudget(limits, prefilling));
-  addDecodes(draft, decoding);
+  else addWindows(draft, verifying, besidePrompts(limits.canonicalBudget, 'deterministic'));
+  addDecodes(draft, decoding, besidePrompts(limits.fastBudget, 'ordinary'));
   addPrefill(draft, shape ? prefilling.filter(isOrdinary) : prefilling, limits);
   return draft.finish();
 }
@@ -82,10 +86,9 @@ function candidateView(sequence: Sequence, canonicalPass: 'none' | 'planned', no
   return { candidateCount, smallestGap, heldMs, canonicalPass };
 }
 
-/** Verification leaves the prompts of deterministic sequences their share of the canonical batch. */
-function verifyBudget(limits: SchedulerLimits, prefilling: readonly Sequence[]): number {
-  const share = Math.min(limits.prefillBudget, limits.canonicalBudget >> 1);
-  return limits.canonicalBudget - (prefilling.some((sequence) => sequence.kind === 'deterministic') ? share : 0);
+/** Rows that decodes and windows leave to prompts, so that no kind starves the other; of a single row, every other step's. */
+function promptShare(budget: number, prefillBudget: number, stepNumber: number): number {
+  return Math.min(prefillBudget, Math.max(budget >> 1, stepNumber % 2));
 }
 
 /**
@@ -104,14 +107,16 @@ function addWindows(draft: StepDraft, verifying: readonly Sequence[], budget: nu
 }
 
 /** One row each, or the window of an ordinary sequence's guess: its fast rows have the canonical bits then. */
-function addDecodes(draft: StepDraft, decoding: readonly Sequence[]): void {
+function addDecodes(draft: StepDraft, decoding: readonly Sequence[], budget: number): void {
+  let left = budget;
   for (const sequence of decoding) {
     const start = sequence.draftedCount > 0 ? sequence.settledCount - 1 : sequence.kvCount;
     const needed = sequence.draftedCount > 0 ? windowRows(sequence) : sequence.tokenCount - start;
-    const rowCount = sequence.draftedCount > 0 ? Math.min(needed, draft.room('fast')) : needed;
-    if (rowCount <= 0 || rowCount > draft.room('fast')) return;
+    const rowCount = sequence.draftedCount > 0 ? Math.min(needed, left) : needed;
+    if (rowCount <= 0 || rowCount > left) return;
     const outputFrom = sequence.draftedCount > 0 ? start : sequence.tokenCount - 1;
     draft.add(sequence, 'fast', { start, rowCount, outputFrom, wants: wanted(sequence, 'fast') });
+    left -= rowCount;
   }
 }
 
