@@ -1,13 +1,14 @@
-import { type Backend, StetError } from '@stet/backend';
+import { assert, type Backend, StetError } from '@stet/backend';
 import type { Scheduler, SequenceEvent } from '@stet/scheduler';
 import type { Engine, EngineInfo, EngineStats, GenerateEvent, GenerateRequest } from './api.js';
+import { deriveSeed } from './derive-seed.js';
 import type { EngineLimits } from './limits.js';
 import { ChatCompletions } from './openai/chat-completions.js';
-import type { CompletionHost } from './openai/chunk-stream.js';
+import type { CompletionHost } from './openai/choices.js';
 import { TextCompletions } from './openai/text-completions.js';
 import { EventStream, toStetError } from './request/event-stream.js';
 import type { ModelText } from './request/model-text.js';
-import { prepareRequest } from './request/prepare-request.js';
+import { type PreparedRequest, prepareRequest } from './request/prepare-request.js';
 import { RequestSession, type SessionHost } from './request/session.js';
 import { StepLoop } from './step-loop.js';
 
@@ -70,7 +71,9 @@ export class CoreEngine implements StetEngine {
     };
     const completionHost: CompletionHost = {
       info,
-      generate: (request, { signal, defaultMaxTokens }) => this.#generate(request, signal, defaultMaxTokens),
+      maxChoices: limits.maxChoices,
+      generateChoices: (request, choiceCount, { signal, defaultMaxTokens }) =>
+        this.#generate(request, choiceCount, signal, defaultMaxTokens),
       tokenBytes: (token) => text.tokenBytes(token),
     };
     this.chat = { completions: new ChatCompletions(completionHost) };
@@ -81,16 +84,27 @@ export class CoreEngine implements StetEngine {
     request: GenerateRequest,
     options: { readonly signal?: AbortSignal } = {},
   ): AsyncIterableIterator<GenerateEvent> {
-    return this.#generate(request, options.signal, this.#parts.limits.defaultMaxTokens);
+    const [stream] = this.#generate(request, 1, options.signal, this.#parts.limits.defaultMaxTokens);
+    assert(stream, 'a request has a stream');
+    return stream;
   }
 
-  #generate(request: GenerateRequest, signal: AbortSignal | undefined, defaultMaxTokens: number): EventStream {
+  /** A stream for each choice, or one that throws why the request is refused. */
+  #generate(
+    request: GenerateRequest,
+    choiceCount: number,
+    signal: AbortSignal | undefined,
+    defaultMaxTokens: number,
+  ): EventStream[] {
     try {
       if (this.#refusal) throw this.#refusal;
       if (signal?.aborted) throw abortedBy(signal);
-      return this.#start(request, signal, defaultMaxTokens).stream;
+      const prepared = this.#prepare(request, defaultMaxTokens);
+      const sessions = this.#open(choicesOf(prepared, choiceCount), signal);
+      this.#loop.wake();
+      return sessions.map((session) => session.stream);
     } catch (error) {
-      return refusedStream(toStetError(error));
+      return [refusedStream(toStetError(error))];
     }
   }
 
@@ -109,19 +123,39 @@ export class CoreEngine implements StetEngine {
     return this.close();
   }
 
-  #start(request: GenerateRequest, signal: AbortSignal | undefined, defaultMaxTokens: number): RequestSession {
-    const { scheduler, clock, text, limits, backend, drawSeed } = this.#parts;
+  #prepare(request: GenerateRequest, defaultMaxTokens: number): PreparedRequest {
+    const { text, limits, backend, drawSeed } = this.#parts;
     const { vocabSize, contextLength } = this.info;
     const id = `g${this.#requestCount++}`;
     const context = { text, limits, vocabSize, contextLength, backend: backend.info, drawSeed, defaultMaxTokens };
-    const prepared = prepareRequest(id, request, context);
-    const session = new RequestSession(prepared, this.#host);
-    scheduler.add(prepared.sequence, clock());
-    const onAbort = () => this.#cancel(id, abortedBy(signal));
+    return prepareRequest(id, request, context);
+  }
+
+  /** All of them or, if the scheduler refuses one, none. One listener serves them all. */
+  #open(choices: readonly PreparedRequest[], signal: AbortSignal | undefined): RequestSession[] {
+    const { scheduler, clock } = this.#parts;
+    const sessions: RequestSession[] = [];
+    const cancelAll = (error: StetError) => {
+      for (const { id } of sessions) this.#cancel(id, error);
+    };
+    const onAbort = () => cancelAll(abortedBy(signal));
+    let openCount = choices.length;
+    const detach = () => {
+      if (--openCount === 0) signal?.removeEventListener('abort', onAbort);
+    };
+    try {
+      for (const prepared of choices) {
+        const session = new RequestSession(prepared, this.#host);
+        scheduler.add(prepared.sequence, clock());
+        this.#sessions.set(session.id, { session, detach });
+        sessions.push(session);
+      }
+    } catch (error) {
+      cancelAll(toStetError(error));
+      throw error;
+    }
     signal?.addEventListener('abort', onAbort, { once: true });
-    this.#sessions.set(id, { session, detach: () => signal?.removeEventListener('abort', onAbort) });
-    this.#loop.wake();
-    return session;
+    return sessions;
   }
 
   #dispatch(events: readonly SequenceEvent[]): void {
@@ -173,8 +207,22 @@ export class CoreEngine implements StetEngine {
 
 interface OpenSession {
   readonly session: RequestSession;
-  /** Stops listening to the caller's signal. */
+  /** Stops listening to the caller's signal, once no choice of the request is open. */
   detach(): void;
+}
+
+/**
+ * The choices of a request: choice 0 is the request itself; the others have seeds of their own and wait for its
+ * prefill, so that they find the prompt's blocks in the prefix cache.
+ */
+function choicesOf(prepared: PreparedRequest, choiceCount: number): PreparedRequest[] {
+  const { id, seed } = prepared.sequence;
+  const others = Array.from({ length: choiceCount - 1 }, (_, i): PreparedRequest => {
+    const choice = i + 1;
+    const sequence = { ...prepared.sequence, id: `${id}.${choice}`, seed: deriveSeed(seed, choice), after: id };
+    return { ...prepared, sequence };
+  });
+  return [prepared, ...others];
 }
 
 function eventsBySequence(events: readonly SequenceEvent[]): Map<string, SequenceEvent[]> {

@@ -13,6 +13,7 @@ export {
 export * from './api.js';
 export { type CalibrationOptions, calibrate } from './calibrate.js';
 export { type CreateEngineOptions, createEngine } from './create-engine.js';
+export { deriveSeed } from './derive-seed.js';
 export type { StetEngine } from './engine.js';
 export { HashChain, hashPrompt } from './hash-chain.js';
 export { type KvOptions, type KvSize, kvBytesPerPosition, kvSize } from './kv-size.js';

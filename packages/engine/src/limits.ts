@@ -17,6 +17,8 @@ export interface EngineLimits {
   readonly maxStopCharacters: number;
   readonly maxLogitBiases: number;
   readonly maxTopLogprobs: number;
+  /** `n` of an OpenAI-shaped call: answers to one prompt. */
+  readonly maxChoices: number;
   /** What `maxTokens` is when a request does not say, if the context has room for it. */
   readonly defaultMaxTokens: number;
 }
@@ -32,6 +34,7 @@ export const defaultLimits: EngineLimits = {
   maxStopCharacters: 256,
   maxLogitBiases: 1024,
   maxTopLogprobs: 20,
+  maxChoices: 16,
   defaultMaxTokens: 256,
 };
 

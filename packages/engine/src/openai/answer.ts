@@ -1,6 +1,6 @@
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { GenerateEvent, TokenLogprobText } from '../api.js';
-import type { CompletionUsage, FinishReason, StetBlock } from './shapes.js';
+import type { CompletionUsage, StetBlock } from './shapes.js';
 
 type Accepted = Extract<GenerateEvent, { type: 'accepted' }>;
 type Done = Extract<GenerateEvent, { type: 'done' }>;
@@ -30,22 +30,30 @@ export async function collectAnswer(events: AsyncIterable<GenerateEvent>): Promi
   return { text: texts.join(''), tokens, logprobs, done };
 }
 
-export function usageOf({ usage, stats }: Done): CompletionUsage {
+/** Of all choices, by their index: the prompt counts once, and so does what was cached of it before. */
+export function usageOf(choices: readonly Done[]): CompletionUsage {
+  const [first] = choices;
+  if (!first) throw new Error('assertion failed: there is at least one choice');
+  const { promptTokens } = first.usage;
+  const completionTokens = choices.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
   return {
-    prompt_tokens: usage.promptTokens,
-    completion_tokens: usage.completionTokens,
-    total_tokens: usage.totalTokens,
-    prompt_tokens_details: { cached_tokens: stats.cachedTokens },
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: first.stats.cachedTokens },
   };
 }
 
-export function stetBlock(accepted: Accepted, done: Done, warnings: readonly string[]): StetBlock {
+/** Of the choices by their index; `accepted` is that of the first one. */
+export function stetBlock(accepted: Accepted, choices: readonly Done[], warnings: readonly string[]): StetBlock {
+  const sum = (key: 'windows' | 'rollbacks') => choices.reduce((total, { stats }) => total + stats[key], 0);
+  const receipts = choices.flatMap(({ receipt }) => receipt ?? []);
   return {
     deterministic: accepted.params.deterministic,
     seed: accepted.seed,
-    windows: done.stats.windows,
-    rollbacks: done.stats.rollbacks,
-    ...(done.receipt && { receipt: done.receipt }),
+    windows: sum('windows'),
+    rollbacks: sum('rollbacks'),
+    ...(choices.length > 1 ? receipts.length > 0 && { receipts } : receipts[0] && { receipt: receipts[0] }),
     ...(warnings.length > 0 && { warnings }),
   };
 }
@@ -71,4 +79,4 @@ export function usageField(includeUsage: boolean): { readonly usage?: null } {
   return includeUsage ? { usage: null } : {};
 }
 
-export type { Accepted, Done, FinishReason };
+export type { Accepted, Done };

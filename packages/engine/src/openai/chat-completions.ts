@@ -1,7 +1,9 @@
-import type { GenerateEvent, GenerateRequest } from '../api.js';
+import type { GenerateRequest } from '../api.js';
 import { badRequest, boolean } from '../request/checks.js';
-import { type Accepted, answerHead, collectAnswer, stetBlock, usageField, usageOf } from './answer.js';
-import { ChunkStream, type CompletionHost, openRequest } from './chunk-stream.js';
+import { answerHead, type Done, stetBlock, usageField, usageOf } from './answer.js';
+import { ChoiceStream } from './choice-stream.js';
+import { type CompletionHost, collectChoices, type OpenChoices, openChoices } from './choices.js';
+import { ChunkStream } from './chunk-stream.js';
 import { chatLogprobs } from './logprobs.js';
 import { type ChatParams, messagesOf, type TranslatedParams, translateParams } from './params.js';
 import type { ChatCompletion, ChatCompletionChunk } from './shapes.js';
@@ -19,9 +21,9 @@ export class ChatCompletions {
   }
 
   /**
-   * One completion, or with `stream: true` its chunks as they are committed. Rejects with a `StetError` when the
-   * request is refused; a stream throws it where it fails. Temperature is 1 by default, as in OpenAI's API, and
-   * `max_tokens` what the context has left.
+   * One completion, or with `stream: true` its chunks as they are committed, those of `n` choices as they come. Rejects
+   * with a `StetError` when the request is refused; a stream throws it where it fails, and a choice that fails ends the
+   * others. Temperature is 1 by default, as in OpenAI's API, and `max_tokens` what the context has left.
    */
   create(
     params: ChatParams & { readonly stream: true },
@@ -36,60 +38,59 @@ export class ChatCompletions {
     params: ChatParams,
     { signal }: RequestOptions = {},
   ): Promise<ChatCompletion | AsyncIterableIterator<ChatCompletionChunk>> {
-    const translated = translateParams(params, this.#host.info.model, chatFields);
-    const { accepted, events } = await openRequest(this.#host, translated, Number.POSITIVE_INFINITY, signal);
-    return translated.stream ? this.#chunks(translated, accepted, events) : this.#whole(translated, accepted, events);
+    const translated = translateParams(params, this.#host, chatFields);
+    const open = await openChoices(this.#host, translated, Number.POSITIVE_INFINITY, signal);
+    return translated.stream ? this.#chunks(translated, open) : this.#whole(translated, open);
   }
 
-  async #whole(
-    { request, warnings }: TranslatedParams,
-    accepted: Accepted,
-    events: AsyncIterable<GenerateEvent>,
-  ): Promise<ChatCompletion> {
-    const { text, logprobs, done } = await collectAnswer(events);
+  async #whole({ request, warnings }: TranslatedParams, { accepted, streams }: OpenChoices): Promise<ChatCompletion> {
+    const answers = await collectChoices(streams);
+    const ends = answers.map(({ done }) => done);
     return {
-      ...answerHead('chatcmpl', this.#host.info.model, accepted),
+      ...answerHead('chatcmpl', this.#host.info.model, accepted[0]),
       object: 'chat.completion',
-      choices: [
-        {
-          index: 0,
-          message: { role: 'assistant', content: text, refusal: null },
-          logprobs: request.logprobs === undefined ? null : this.#logprobs(logprobs),
-          finish_reason: done.finishReason,
-        },
-      ],
-      usage: usageOf(done),
-      stet: stetBlock(accepted, done, warnings),
+      choices: answers.map(({ text, logprobs, done }, index) => ({
+        index,
+        message: { role: 'assistant', content: text, refusal: null },
+        logprobs: request.logprobs === undefined ? null : this.#logprobs(logprobs),
+        finish_reason: done.finishReason,
+      })),
+      usage: usageOf(ends),
+      stet: stetBlock(accepted[0], ends, warnings),
     };
   }
 
   #chunks(
     { includeUsage, warnings }: TranslatedParams,
-    accepted: Accepted,
-    events: AsyncIterableIterator<GenerateEvent>,
+    { accepted, streams }: OpenChoices,
   ): AsyncIterableIterator<ChatCompletionChunk> {
     type Choice = ChatCompletionChunk['choices'][number];
     const head = {
-      ...answerHead('chatcmpl', this.#host.info.model, accepted),
+      ...answerHead('chatcmpl', this.#host.info.model, accepted[0]),
       object: 'chat.completion.chunk' as const,
       ...usageField(includeUsage),
     };
-    const chunk = (delta: Choice['delta'], logprobs: Choice['logprobs'] = null): ChatCompletionChunk => ({
+    const chunk = (index: number, delta: Choice['delta'], logprobs: Choice['logprobs'] = null) => ({
       ...head,
-      choices: [{ index: 0, delta, logprobs, finish_reason: null }],
+      choices: [{ index, delta, logprobs, finish_reason: null }],
     });
-    return new ChunkStream(events, [chunk({ role: 'assistant', content: '' })], (event) => {
+    const roles = accepted.map((_, index): ChatCompletionChunk => chunk(index, { role: 'assistant', content: '' }));
+    const ends: Done[] = [];
+    let openCount = streams.length;
+    return new ChunkStream(new ChoiceStream(streams), roles, ({ index, event }): ChatCompletionChunk[] => {
       if (event.type === 'commit') {
         const logprobs = event.logprobs ? this.#logprobs(event.logprobs) : null;
-        return event.text === '' && !logprobs ? [] : [chunk({ content: event.text }, logprobs)];
+        return event.text === '' && !logprobs ? [] : [chunk(index, { content: event.text }, logprobs)];
       }
       if (event.type !== 'done') return [];
+      ends[index] = event;
       const last: ChatCompletionChunk = {
         ...head,
-        choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: event.finishReason }],
-        stet: stetBlock(accepted, event, warnings),
+        choices: [{ index, delta: {}, logprobs: null, finish_reason: event.finishReason }],
+        stet: stetBlock(accepted[index]!, [event], warnings),
       };
-      return includeUsage ? [last, { ...head, choices: [], usage: usageOf(event) }] : [last];
+      const isOver = --openCount === 0;
+      return includeUsage && isOver ? [last, { ...head, choices: [], usage: usageOf(ends) }] : [last];
     });
   }
 

@@ -1,5 +1,6 @@
 import type { ChatMessage, GenerateRequest } from '../api.js';
-import { badRequest, boolean, plainObject, show } from '../request/checks.js';
+import { badRequest, boolean, integer, plainObject, show } from '../request/checks.js';
+import type { CompletionHost } from './choices.js';
 
 /** The fields that both endpoints share. Null means absent, as in OpenAI's API. */
 export interface CommonParams {
@@ -7,6 +8,7 @@ export interface CommonParams {
   readonly max_tokens?: number | null;
   readonly temperature?: number | null;
   readonly top_p?: number | null;
+  /** Answers to the prompt, 1 by default: each sampled by a seed of its own, see `deriveSeed`. */
   readonly n?: number | null;
   readonly stop?: string | readonly string[] | null;
   readonly frequency_penalty?: number | null;
@@ -47,6 +49,7 @@ export interface TextParams extends CommonParams {
 /** A request in the engine's own words, and what concerns the answer's shape alone. */
 export interface TranslatedParams {
   readonly request: GenerateRequest;
+  readonly choiceCount: number;
   readonly stream: boolean;
   readonly includeUsage: boolean;
   /** Fields that are not known and were ignored. */
@@ -60,8 +63,6 @@ const NO_INFLUENCE = new Set(['user', 'store', 'metadata', 'service_tier', 'safe
 
 /** Known to OpenAI's API and not offered: only a value that changes nothing is accepted. */
 const NEUTRAL: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
-  ['n', (value) => value === 1],
-  ['best_of', (value) => value === 1],
   ['echo', (value) => value === false],
   ['suffix', (value) => value === ''],
   ['tools', (value) => Array.isArray(value) && value.length === 0],
@@ -95,7 +96,7 @@ const RENAMED: ReadonlyMap<string, keyof GenerateRequest> = new Map([
  */
 export function translateParams(
   params: unknown,
-  model: string,
+  { info, maxChoices }: Pick<CompletionHost, 'info' | 'maxChoices'>,
   own: (fields: Readonly<Record<string, unknown>>) => {
     readonly names: readonly string[];
     readonly request: GenerateRequest;
@@ -117,20 +118,29 @@ export function translateParams(
     else if (!names.includes(name) && !SHAPE_FIELDS.has(name) && !NO_INFLUENCE.has(name))
       unknown.push(name.slice(0, 64));
   }
-  if (fields.model !== undefined && fields.model !== model)
-    badRequest(`model ${show(fields.model)} is not served here; this engine has "${model}"`);
+  if (fields.model !== undefined && fields.model !== info.model)
+    badRequest(`model ${show(fields.model)} is not served here; this engine has "${info.model}"`);
   if (translated.deterministic === true && unknown.length > 0)
     badRequest(`unknown parameter "${unknown[0]}" in a deterministic request`);
   return {
     request: { temperature: 1, ...(translated as GenerateRequest), ...request },
     usedNames,
+    choiceCount: choiceCountOf(fields, maxChoices),
     stream: fields.stream === undefined ? false : boolean(fields.stream, 'stream'),
     includeUsage: includeUsage(fields),
     warnings: unknown.map((name) => `unknown parameter "${name}" was ignored`),
   };
 }
 
-const SHAPE_FIELDS = new Set(['model', 'stream', 'stream_options']);
+const SHAPE_FIELDS = new Set(['model', 'n', 'best_of', 'stream', 'stream_options']);
+
+/** `best_of` is known to OpenAI's API and not offered: only a value that leaves no choice out is accepted. */
+function choiceCountOf(fields: Readonly<Record<string, unknown>>, maxChoices: number): number {
+  const { n = 1, best_of: bestOf = n } = fields;
+  const count = integer(1, maxChoices)(n, 'n');
+  if (bestOf !== count) badRequest(`best_of is not supported with the value ${show(bestOf)}: it must be that of n`);
+  return count;
+}
 
 /** The engine's prompt field from the legacy endpoint's four forms. */
 export function promptOf(value: unknown): Pick<GenerateRequest, 'prompt' | 'promptTokens'> {

@@ -3,10 +3,14 @@ import type { Receipt } from '../api.js';
 /** What Stet adds to every OpenAI-shaped answer. */
 export interface StetBlock {
   readonly deterministic: boolean;
+  /** Of choice 0, and so of the request; `deriveSeed` gives those of the others. In a chunk: of the choice that it ends. */
   readonly seed: number;
+  /** Of all choices together; in a chunk of the one that it ends, as the receipt. */
   readonly windows: number;
   readonly rollbacks: number;
   readonly receipt?: Receipt;
+  /** In place of `receipt` where `n` is more than 1: of each choice, in their order. */
+  readonly receipts?: readonly Receipt[];
   /** Fields that were ignored; deterministic requests refuse them instead. */
   readonly warnings?: readonly string[];
 }
@@ -43,7 +47,7 @@ export interface ChatLogprobs {
 
 export interface ChatCompletion extends ResponseHead<'chat.completion'> {
   readonly choices: readonly {
-    readonly index: 0;
+    readonly index: number;
     readonly message: { readonly role: 'assistant'; readonly content: string; readonly refusal: null };
     readonly logprobs: ChatLogprobs | null;
     readonly finish_reason: FinishReason;
@@ -54,7 +58,7 @@ export interface ChatCompletion extends ResponseHead<'chat.completion'> {
 
 export interface ChatCompletionChunk extends ResponseHead<'chat.completion.chunk'> {
   readonly choices: readonly {
-    readonly index: 0;
+    readonly index: number;
     readonly delta: { readonly role?: 'assistant'; readonly content?: string };
     readonly logprobs: ChatLogprobs | null;
     readonly finish_reason: FinishReason | null;
@@ -76,7 +80,7 @@ export interface TextLogprobs {
 /** A whole answer or a chunk of a stream: the legacy endpoint has one shape for both. */
 export interface TextCompletion extends ResponseHead<'text_completion'> {
   readonly choices: readonly {
-    readonly index: 0;
+    readonly index: number;
     readonly text: string;
     readonly logprobs: TextLogprobs | null;
     readonly finish_reason: FinishReason;
@@ -87,7 +91,7 @@ export interface TextCompletion extends ResponseHead<'text_completion'> {
 
 export interface TextCompletionChunk extends ResponseHead<'text_completion'> {
   readonly choices: readonly {
-    readonly index: 0;
+    readonly index: number;
     readonly text: string;
     readonly logprobs: TextLogprobs | null;
     readonly finish_reason: FinishReason | null;

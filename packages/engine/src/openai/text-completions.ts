@@ -1,7 +1,9 @@
-import type { GenerateEvent, GenerateRequest } from '../api.js';
-import { type Accepted, answerHead, collectAnswer, stetBlock, usageField, usageOf } from './answer.js';
+import type { GenerateRequest } from '../api.js';
+import { answerHead, type Done, stetBlock, usageField, usageOf } from './answer.js';
 import type { RequestOptions } from './chat-completions.js';
-import { ChunkStream, type CompletionHost, openRequest } from './chunk-stream.js';
+import { ChoiceStream } from './choice-stream.js';
+import { type CompletionHost, collectChoices, type OpenChoices, openChoices } from './choices.js';
+import { ChunkStream } from './chunk-stream.js';
 import { TextLogprobWriter } from './logprobs.js';
 import { promptOf, type TextParams, type TranslatedParams, translateParams } from './params.js';
 import type { TextCompletion, TextCompletionChunk } from './shapes.js';
@@ -18,9 +20,9 @@ export class TextCompletions {
   }
 
   /**
-   * One completion, or with `stream: true` its chunks as they are committed. Rejects with a `StetError` when the
-   * request is refused; a stream throws it where it fails. Temperature is 1 and `max_tokens` 16 by default, as in
-   * OpenAI's API.
+   * One completion, or with `stream: true` its chunks as they are committed, those of `n` choices as they come. Rejects
+   * with a `StetError` when the request is refused; a stream throws it where it fails, and a choice that fails ends the
+   * others. Temperature is 1 and `max_tokens` 16 by default, as in OpenAI's API.
    */
   create(
     params: TextParams & { readonly stream: true },
@@ -35,57 +37,55 @@ export class TextCompletions {
     params: TextParams,
     { signal }: RequestOptions = {},
   ): Promise<TextCompletion | AsyncIterableIterator<TextCompletionChunk>> {
-    const translated = translateParams(params, this.#host.info.model, textFields);
-    const { accepted, events } = await openRequest(this.#host, translated, DEFAULT_MAX_TOKENS, signal);
-    return translated.stream ? this.#chunks(translated, accepted, events) : this.#whole(translated, accepted, events);
+    const translated = translateParams(params, this.#host, textFields);
+    const open = await openChoices(this.#host, translated, DEFAULT_MAX_TOKENS, signal);
+    return translated.stream ? this.#chunks(translated, open) : this.#whole(translated, open);
   }
 
-  async #whole(
-    { request, warnings }: TranslatedParams,
-    accepted: Accepted,
-    events: AsyncIterable<GenerateEvent>,
-  ): Promise<TextCompletion> {
-    const { text, logprobs, done } = await collectAnswer(events);
+  async #whole({ request, warnings }: TranslatedParams, { accepted, streams }: OpenChoices): Promise<TextCompletion> {
+    const answers = await collectChoices(streams);
+    const ends = answers.map(({ done }) => done);
     return {
-      ...answerHead('cmpl', this.#host.info.model, accepted),
+      ...answerHead('cmpl', this.#host.info.model, accepted[0]),
       object: 'text_completion',
-      choices: [
-        {
-          index: 0,
-          text,
-          logprobs: request.logprobs === undefined ? null : this.#writer().write(logprobs),
-          finish_reason: done.finishReason,
-        },
-      ],
-      usage: usageOf(done),
-      stet: stetBlock(accepted, done, warnings),
+      choices: answers.map(({ text, logprobs, done }, index) => ({
+        index,
+        text,
+        logprobs: request.logprobs === undefined ? null : this.#writer().write(logprobs),
+        finish_reason: done.finishReason,
+      })),
+      usage: usageOf(ends),
+      stet: stetBlock(accepted[0], ends, warnings),
     };
   }
 
   #chunks(
     { includeUsage, warnings }: TranslatedParams,
-    accepted: Accepted,
-    events: AsyncIterableIterator<GenerateEvent>,
+    { accepted, streams }: OpenChoices,
   ): AsyncIterableIterator<TextCompletionChunk> {
-    const writer = this.#writer();
+    const writers = streams.map(() => this.#writer());
     const head = {
-      ...answerHead('cmpl', this.#host.info.model, accepted),
+      ...answerHead('cmpl', this.#host.info.model, accepted[0]),
       object: 'text_completion' as const,
       ...usageField(includeUsage),
     };
-    return new ChunkStream<TextCompletionChunk>(events, [], (event) => {
+    const ends: Done[] = [];
+    let openCount = streams.length;
+    return new ChunkStream(new ChoiceStream(streams), [], ({ index, event }): TextCompletionChunk[] => {
       if (event.type === 'commit') {
-        const logprobs = event.logprobs ? writer.write(event.logprobs) : null;
+        const logprobs = event.logprobs ? writers[index]!.write(event.logprobs) : null;
         if (event.text === '' && !logprobs) return [];
-        return [{ ...head, choices: [{ index: 0, text: event.text, logprobs, finish_reason: null }] }];
+        return [{ ...head, choices: [{ index, text: event.text, logprobs, finish_reason: null }] }];
       }
       if (event.type !== 'done') return [];
+      ends[index] = event;
       const last: TextCompletionChunk = {
         ...head,
-        choices: [{ index: 0, text: '', logprobs: null, finish_reason: event.finishReason }],
-        stet: stetBlock(accepted, event, warnings),
+        choices: [{ index, text: '', logprobs: null, finish_reason: event.finishReason }],
+        stet: stetBlock(accepted[index]!, [event], warnings),
       };
-      return includeUsage ? [last, { ...head, choices: [], usage: usageOf(event) }] : [last];
+      const isOver = --openCount === 0;
+      return includeUsage && isOver ? [last, { ...head, choices: [], usage: usageOf(ends) }] : [last];
     });
   }
 
