@@ -58,6 +58,8 @@ describe.skipIf(!isBuilt)(title, () => {
       [['run', 'x', '--backend', 'gpu'], /^error USAGE: .*'--backend <name>' argument 'gpu' is invalid/],
       [['run', 'x', '--max-tokens', '0'], /^error USAGE: .*must be an integer from 1/],
       [['run', 'x', '--temperature', 'hot'], /^error USAGE: .*must be a number/],
+      [['run', 'x', '--policy', 'fast'], /^error USAGE: .*'--policy <name>' argument 'fast' is invalid/],
+      [['run', 'x', '--window', '0'], /^error USAGE: .*must be an integer from 1 to 256/],
       [['run', 'x', 'y'], /^error USAGE: too many arguments/],
       [['sing'], /^error USAGE: unknown command 'sing'/],
     ];
@@ -65,6 +67,8 @@ describe.skipIf(!isBuilt)(title, () => {
       [['run', 'x', '--model', '/nowhere'], /^error STET_ERR_MODEL_NOT_FOUND: .*nowhere\nhint: .+\n$/],
       [['run', 'x', '--backend', 'reference', '--threads', '2'], /^error STET_ERR_UNSUPPORTED: --threads/],
       [['run', 'x', '--backend', 'reference', '--top-p', '2'], /^error STET_ERR_BAD_REQUEST: topP/],
+      [['run', 'x', '--backend', 'reference', '--repetition-penalty', '0'], /^error STET_ERR_BAD_REQUEST: repetitionP/],
+      [['run', 'x', '--policy', 'direct', '--window', '4'], /^error STET_ERR_UNSUPPORTED: --window .* not of direct/],
       [['run', 'x', '--backend', 'reference', '--max-tokens', '2000'], /^error STET_ERR_CONTEXT_LENGTH: /],
       [['serve', '--backend', 'reference', '--host', '0.0.0.0'], /^error STET_ERR_UNSUPPORTED: host 0\.0\.0\.0/],
     ];
@@ -129,6 +133,25 @@ describe.skipIf(!isBuilt || !cpu.available)(`${title} ${onCpu}`, () => {
         expect(outcome.stderr).toContain(`hash         ${hash}`);
       }
     }
+  });
+
+  it('prints the same deterministic text under every policy, and counts windows and guesses', async () => {
+    const story = [...STORY, '--deterministic', '--stats', '--max-tokens', '150', '--ignore-eos'];
+    const ways: [string[], RegExp][] = [
+      [[], /^verify +auto: /m],
+      [['--policy', 'direct'], /^verify +direct: 0 windows/m],
+      [['--policy', 'dvr', '--window', '4'], /^verify +dvr\(4\): [1-9]\d* windows/m],
+      [['--policy', 'direct', '--draft'], /^draft +prompt-lookup\(3,8\): [1-9]\d* tokens guessed, \d+ accepted$/m],
+    ];
+    const texts = new Set<string>();
+    for (const [options, stats] of ways) {
+      const outcome = await stet(...story, ...options);
+      expect(outcome).toMatchObject({ code: 0, stderr: expect.stringMatching(stats) });
+      texts.add(outcome.stdout);
+    }
+    expect(texts.size).toBe(1);
+    const penalized = await stet(...story, '--repetition-penalty', '1.5');
+    expect(texts.has(penalized.stdout)).toBe(false);
   });
 
   it('prints the first token within 2 s of a cold start', async () => {

@@ -5,7 +5,14 @@ import { loadModelFolder } from '@stet/model/node';
 import { createReferenceBackend } from '@stet/reference';
 import { talesFolder, talesName } from '@stet/tales';
 import { describe, expect, it } from 'vitest';
-import { createEngine, type GenerateRequest, type StetEngine } from '../src/index.js';
+import {
+  type CreateEngineOptions,
+  createEngine,
+  dvr,
+  type GenerateRequest,
+  promptLookup,
+  type StetEngine,
+} from '../src/index.js';
 import { logprobBits, type ReadAnswer, readAll } from './helpers.js';
 
 const PROMPT = 'Once upon a time, there was a little girl named Lily';
@@ -26,8 +33,9 @@ interface Golden {
 const cpu = cpuFeatures();
 const cpuTitle = cpu.available ? 'the CPU backend' : `the CPU backend (skipped: ${cpu.reason})`;
 
-function talesEngine(backend: BackendFactory): Promise<StetEngine> {
-  return createEngine({ model: loadModelFolder(talesFolder, { name: talesName }), backend, kv: { blockCount: 600 } });
+function talesEngine(backend: BackendFactory, options: Partial<CreateEngineOptions> = {}): Promise<StetEngine> {
+  const model = loadModelFolder(talesFolder, { name: talesName });
+  return createEngine({ model, backend, kv: { blockCount: 600 }, ...options });
 }
 
 /** Everything that must repeat, with the bits of every number. */
@@ -82,6 +90,32 @@ describe.skipIf(!cpu.available)(`the embedded model on ${cpuTitle}`, () => {
     await using engine = await talesEngine(createReferenceBackend);
     for (const [name, request] of Object.entries(requests)) note(name, await readAll(engine.generate(request)));
     for (const [name, bits] of answers) expect([name, bits.size]).toEqual([name, 1]);
+  }, 120_000);
+
+  it('gives the same bits under every policy, with and without guesses', async () => {
+    const requests: GenerateRequest[] = [
+      { ...REQUEST, maxTokens: 120, ignoreEos: true },
+      { ...SAMPLED, maxTokens: 120, ignoreEos: true, repetitionPenalty: 1.15 },
+    ];
+    const seen = new Map<string, string[]>();
+    let accepted = 0;
+    for (const policy of ['auto', 'dvr', dvr({ windowTokens: 5 }), 'direct'] as const) {
+      for (const drafter of [undefined, promptLookup({ matchTokens: 2 })]) {
+        await using engine = await talesEngine(createCpuBackend({ threads: 2 }), {
+          policy,
+          ...(drafter && { drafter }),
+        });
+        const crowd = crowdOf(5, 3).map((request) => readAll(engine.generate(request)));
+        const answers = await Promise.all(requests.map((request) => readAll(engine.generate(request))));
+        await Promise.all(crowd);
+        accepted += engine.stats().acceptedTokens;
+        seen.set(`${engine.info.policy} ${engine.info.drafter}`, answers.map(bitsOf));
+      }
+    }
+    expect(seen.size).toBe(8);
+    const [expected] = [...seen.values()];
+    for (const [way, bits] of seen) expect([way, bits]).toEqual([way, expected]);
+    expect(accepted).toBeGreaterThan(0);
   }, 120_000);
 
   it('frees all memory with the engine', async () => {
