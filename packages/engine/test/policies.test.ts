@@ -100,6 +100,30 @@ describe('policies and drafters', () => {
   });
 });
 
+describe('a backend of a fixed shape', () => {
+  const shapes = [
+    { sequenceCount: 2, windowTokens: 8 },
+    { sequenceCount: 4, windowTokens: 8 },
+  ];
+
+  it('gives the same bits under every policy, which the fingerprint promises for its shape alone', async () => {
+    const fingerprints = new Set<string>();
+    for (const canonicalShape of shapes) {
+      const seen = new Set<string>();
+      for (const engine of Object.values(ways)) {
+        await using fake = await fakeEngine({ mismatchRate: 0.2, canonicalShape, engine });
+        expect(fake.engine.info.deterministic).toBe('fixed-shape');
+        fingerprints.add(fake.engine.info.fingerprint);
+        const answers = await Promise.all(requests.map((request) => readAll(fake.engine.generate(request))));
+        expect(answers[0]!.done.receipt!.level).toBe('seeded');
+        seen.add(JSON.stringify(answers.filter(({ done }) => done.receipt).map(bitsOf)));
+      }
+      expect(seen.size).toBe(1);
+    }
+    expect(fingerprints.size).toBe(shapes.length);
+  });
+});
+
 describe('the repetition penalty', () => {
   it('keeps a greedy answer from what stands in prompt and output, and is off at 1', async () => {
     await using fake = await fakeEngine();

@@ -71,6 +71,13 @@ const badFrames: readonly {
     says: 'maxTokens: ',
   },
   {
+    name: 'a repetition penalty of 0',
+    frame: { ...generate, repetitionPenalty: 0 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'repetitionPenalty: ',
+  },
+  {
     name: 'a temperature beyond all numbers',
     frame: '{"type":"generate","id":"new","prompt":"p","temperature":1e999}',
     code: 'STET_ERR_BAD_REQUEST',

@@ -17,7 +17,10 @@ const [backend, backendName, scale]: [BackendFactory, string, number] = cpu.avai
   : [createReferenceBackend, `the reference backend, because the CPU backend is missing: ${cpu.reason}`, 0.2];
 
 const prompt = 'Once upon a time, there was a little girl named Lily';
-const request = { prompt, deterministic: true, seed: 5, temperature: 0.8, logprobs: 2, maxTokens: 40 * scale } as const;
+const request = {
+  ...{ prompt, deterministic: true, seed: 5, temperature: 0.8, repetitionPenalty: 1.1 },
+  ...{ logprobs: 2, maxTokens: 40 * scale },
+} as const;
 
 /** Runs the test against the embedded model behind a server; afterwards no block may be held. */
 async function withServer(
