@@ -121,6 +121,15 @@ describe('sampler', () => {
     expect(sample([-1, -1.5], [0], [])).toBe(1);
   });
 
+  it('keeps one token for a top-k of 1, also where division by the temperature makes the best two equal', () => {
+    const bias = [1.9, 1.9 + 2 ** -52] as const;
+    expect(bias[1]).toBeGreaterThan(bias[0]);
+    expect(bias[1] / 1.7).toBe(bias[0] / 1.7);
+    const params = { ...GREEDY, temperature: 1.7, topK: 1, logitBias: new Map(bias.entries()) };
+    const logits = Float32Array.of(0, 0, 0);
+    for (let index = 0; index < 50; index++) expect(new Sampler(3).sample(logits, params, 5, index, undefined)).toBe(0);
+  });
+
   it('draws tokens as often as their probability says', () => {
     const probabilities = [0.5, 0.25, 0.15, 0.07, 0.03];
     const logits = Float32Array.from(probabilities, Math.log);

@@ -72,23 +72,16 @@ export class Sampler {
     }
     if (params.topK > 0) count = keepTopK(ids, scaled, count, params.topK, largest);
     if (params.topP < 1) count = keepTopP(ids, scaled, count, params.topP, largest);
-    return this.choose(count, best, largest, params.minP, seed, outputIndex);
+    return this.choose(count, largest, params.minP, seed, outputIndex);
   }
 
   /** Gumbel-max over the candidates: the largest of value + noise, the lowest id among equals. Begins with the likeliest. */
-  private choose(
-    count: number,
-    best: number,
-    largest: number,
-    minP: number,
-    seed: number,
-    outputIndex: number,
-  ): number {
+  private choose(count: number, largest: number, minP: number, seed: number, outputIndex: number): number {
     const { ids, scaled, noise } = this;
     noise.aim(seed, outputIndex);
     const floor = minP > 0 ? largest + ln(minP) : Number.NEGATIVE_INFINITY;
-    let winner = best;
-    let winning = largest + noise.at(best);
+    let winner = ids[scaled.indexOf(largest)]!;
+    let winning = largest + noise.at(winner);
     for (let i = 0; i < count; i++) {
       const value = scaled[i]!;
       const id = ids[i]!;
