@@ -49,7 +49,12 @@ class LookupSource implements DraftSource {
     if (tokens.length < matchTokens) return [];
     const found = index.get(this.hashBefore(tokens, tokens.length));
     if (found === undefined || !this.isSame(tokens, found, tokens.length)) return [];
-    return Array.from(tokens.subarray(found, found + Math.min(maxTokens, this.draftTokens)));
+    const draft: number[] = [];
+    // A text that repeats itself goes on with its own guesses.
+    for (let at = found; draft.length < Math.min(maxTokens, this.draftTokens); at++) {
+      draft.push(at < tokens.length ? tokens[at]! : draft[at - tokens.length]!);
+    }
+    return draft;
   }
 
   private hashBefore(tokens: Int32Array, end: number): number {

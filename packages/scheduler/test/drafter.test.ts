@@ -17,6 +17,12 @@ describe('prompt look-up', () => {
     expect(source.propose(Int32Array.of(1, 2, 7, 8, 9, 4, 1, 2, 5, 1, 2), 1)).toEqual([5]);
   });
 
+  it('goes on with its own guesses where the text repeats itself', () => {
+    const source = promptLookup({ matchTokens: 2, draftTokens: 7 }).open();
+    expect(source.propose(Int32Array.of(5, 6, 7, 5, 6), 10)).toEqual([7, 5, 6, 7, 5, 6, 7]);
+    expect(source.propose(Int32Array.of(5, 6, 7, 5, 6, 1, 1, 1), 4)).toEqual([1, 1, 1, 1]);
+  });
+
   it('proposes nothing for what it has not seen, or too short a text', () => {
     const source = promptLookup({ matchTokens: 3 }).open();
     expect(source.propose(Int32Array.of(1, 2), 5)).toEqual([]);
