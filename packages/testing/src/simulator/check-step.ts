@@ -1,5 +1,5 @@
 import type { Batch } from '@stet/backend';
-import type { PlannedStep } from '@stet/scheduler';
+import type { PlannedRun, PlannedStep } from '@stet/scheduler';
 import { must } from './failure.js';
 import type { Swarm } from './swarm.js';
 
@@ -16,6 +16,7 @@ export function checkPlannedStep(planned: PlannedStep, swarm: Swarm, mayRun: (id
   checkBudget('canonical', step.canonical, Math.max(shapeRows, Math.min(canonicalBudget, swarm.maxRows)));
   for (const { sequence } of runs)
     must(mayRun(sequence.id), 'it has rows in a step, but is paused or over', sequence.id);
+  checkPromptRows(planned, swarm);
   const places = [step.fast, step.canonical].flatMap((batch) => (batch ? entriesOf(batch, swarm.blockSize) : []));
   const isScratch = ({ blocks }: { blocks: Int32Array }) => shapeRows > 0 && blocks.every((block) => block === 0);
   const entries = places.filter((place) => !isScratch(place));
@@ -34,6 +35,22 @@ export function checkPlannedStep(planned: PlannedStep, swarm: Swarm, mayRun: (id
       must(writer === undefined || writer === entry, `block ${block} is written while another sequence reads it`);
     }
   });
+}
+
+/** Beside other rows prompts have a budget of their own in each batch, so that tokens keep flowing. */
+function checkPromptRows({ runs }: PlannedStep, swarm: Swarm): void {
+  const isPrompt = ({ sequence }: PlannedRun) => sequence.phase === 'prefill';
+  if (runs.every(isPrompt)) return;
+  for (const schedule of ['fast', 'canonical'] as const) {
+    if (schedule === 'canonical' && swarm.canonicalShape) continue;
+    const prompts = runs.filter((run) => run.schedule === schedule && isPrompt(run));
+    const rowCount = prompts.reduce((sum, run) => sum + run.rowCount, 0);
+    const { prefillBudget } = swarm.limits;
+    must(
+      rowCount <= prefillBudget,
+      `${rowCount} rows of prompts in the ${schedule} batch, ${prefillBudget} are allowed`,
+    );
+  }
 }
 
 function checkBudget(name: string, batch: Batch | undefined, budget: number): void {

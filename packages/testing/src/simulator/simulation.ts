@@ -83,6 +83,8 @@ export class Simulation {
     const runs = planned.runs.map((run) => `${run.sequence.id}:${run.schedule[0]}${run.start}+${run.rowCount}`);
     world.trace.write(`t=${world.nowMs} step ${world.tally.steps}: ${runs.join(' ')}`);
     checkPlannedStep(planned, world.swarm, (id) => world.open.get(id)?.paused === false);
+    const served = planned.runs.map((run) => world.open.get(run.sequence.id)!);
+    world.liveness.planned(served, world.scheduler.stats().preemptions);
   }
 
   /** Runs the step; its result may fail or come late, and the world goes on meanwhile. */

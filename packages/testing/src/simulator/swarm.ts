@@ -10,8 +10,8 @@ import {
 } from '@stet/scheduler';
 import type { SeededRandom } from '../random.js';
 
-/** How requests arrive. `trickle`: the next comes when none is open. */
-export type ArrivalPattern = 'all' | 'bursts' | 'steady' | 'trickle';
+/** How requests arrive. `flood`: as fast as they are taken; `trickle`: the next comes when none is open. */
+export type ArrivalPattern = 'flood' | 'bursts' | 'steady' | 'trickle';
 
 /** What one seed chose: each disturbance is off in some seeds, rare in others, frequent in others. */
 export interface Swarm {
@@ -83,8 +83,10 @@ export function drawSwarm(random: SeededRandom): Swarm {
   const mismatchRate = random.pick([0, 0, 0.01, 0.1, 0.5, 1]);
   const blockSize = random.pick([1, 2, 3, 4, 16]);
   const vocabSize = random.pick([2, 5, 64, 64, 200]);
-  const longestPrompt = random.pick([4, 20, 60]);
-  const longestOutput = random.pick([4, 16, 40, 64]);
+  // Many short requests and few rows show soonest who starves.
+  const isFlood = random.chance(0.15);
+  const longestPrompt = isFlood ? 4 : random.pick([4, 20, 60]);
+  const longestOutput = isFlood ? 8 : random.pick([4, 16, 40, 64]);
   const contextLength = random.pick([128, 256]);
   const maxRows = random.pick([8, 64]);
   const canonicalShape = random.chance(0.2) ? drawShape(random, maxRows) : undefined;
@@ -100,11 +102,14 @@ export function drawSwarm(random: SeededRandom): Swarm {
     blockCount: 1 + Math.ceil(leastBlocks * random.pick([1, 1.3, 2, 4, 16])),
     canonicalShape,
     prefixCache: random.chance(0.8) ? 'on' : 'off',
-    limits: drawLimits(random),
+    limits: {
+      ...drawLimits(random),
+      ...(isFlood && { fastBudget: random.pick([1, 2, 5]), maxRunning: random.pick([5, 16]) }),
+    },
     policies: Array.from({ length: random.between(1, 4) }, () => drawPolicy(random)),
     drafter: drawDrafter(random, vocabSize),
-    requestCount: random.between(30, 80),
-    arrivals: random.pick(['all', 'bursts', 'steady', 'steady', 'trickle'] as const),
+    requestCount: isFlood ? 150 : random.between(30, 80),
+    arrivals: isFlood ? 'flood' : random.pick(['flood', 'bursts', 'steady', 'steady', 'trickle'] as const),
     longestPrompt,
     longestOutput,
     deterministic: random.pick([0.1, 0.5, 0.9, 1]),

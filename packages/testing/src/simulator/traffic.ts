@@ -49,8 +49,8 @@ export class Traffic {
   private dueCount(): number {
     const { random, world } = this;
     switch (world.swarm.arrivals) {
-      case 'all':
-        return this.source.left;
+      case 'flood':
+        return this.backlog.length === 0 ? 20 : 0;
       case 'bursts':
         return random.chance(0.02) ? random.between(4, 25) : 0;
       case 'steady':

@@ -150,7 +150,7 @@ export class World {
       record.note(event, this.nowMs);
       if (event.kind === 'commit') {
         this.tally.committedTokens += event.tokens.length;
-        this.liveness.committed(record, event.tokens.length);
+        this.liveness.progressed(record);
       }
       if (event.kind === 'finish') this.end(record);
     }
