@@ -13,10 +13,12 @@ export function fixedWindows(
   verifying: readonly Sequence[],
   prefilling: readonly Sequence[],
   shape: CanonicalShape,
+  stepNumber: number,
 ): { sequence: Sequence; range: RowRange }[] {
   const prompts = prefilling.filter((sequence) => sequence.kind === 'deterministic');
-  const promptShare = Math.min(prompts.length, Math.max(1, shape.sequenceCount >> 1));
-  const chosen = verifying.slice(0, Math.max(shape.sequenceCount - promptShare, prompts.length === 0 ? 1 : 0));
+  // Of a single place, prompts and verification have every other step's.
+  const promptPlaces = Math.min(prompts.length, Math.max(shape.sequenceCount >> 1, stepNumber % 2));
+  const chosen = verifying.slice(0, shape.sequenceCount - promptPlaces);
   chosen.push(...prompts.slice(0, shape.sequenceCount - chosen.length));
   return chosen.map((sequence) => ({ sequence, range: fixedRange(sequence, shape.windowTokens) }));
 }

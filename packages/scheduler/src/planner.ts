@@ -33,7 +33,7 @@ export function planStep(
     prefilling.some((sequence) => sequence.kind === kind)
       ? budget - promptShare(budget, limits.prefillBudget, stepNumber)
       : budget;
-  if (shape) draft.addFixedShape(fixedWindows(verifying, prefilling, shape), shape);
+  if (shape) draft.addFixedShape(fixedWindows(verifying, prefilling, shape, stepNumber), shape);
   else addWindows(draft, verifying, besidePrompts(limits.canonicalBudget, 'deterministic'));
   addDecodes(draft, decoding, besidePrompts(limits.fastBudget, 'ordinary'));
   addPrefill(draft, shape ? prefilling.filter(isOrdinary) : prefilling, limits);

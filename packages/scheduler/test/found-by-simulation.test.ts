@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dvr } from '../src/index.js';
+import { direct, dvr } from '../src/index.js';
 import { answer, checkAnswers, Rig, request } from './rig.js';
 
 /** What the simulator found, in the fewest steps. */
@@ -75,4 +75,20 @@ describe('found by simulation', () => {
       expect(rig.outcome('lone').reason).toBe('length');
     },
   );
+
+  it('a window gets its share of a fixed shape of one place while a prompt takes many passes', async () => {
+    const rig = await Rig.create({
+      fake: { canonicalShape: { sequenceCount: 1, windowTokens: 1 } },
+      config: { policy: direct() },
+    });
+    const early = request({ id: 'early', prompt: [1], maxTokens: 10 });
+    const long = request({ id: 'long', prompt: Array.from({ length: 60 }, (_, i) => i), maxTokens: 2 });
+    rig.add(early);
+    await rig.step();
+    rig.add(long);
+    for (let i = 0; i < 20; i++) await rig.step();
+    expect(rig.outcome('early').reason).toBe('length');
+    await rig.run();
+    checkAnswers(rig, [early, long]);
+  });
 });
