@@ -8,8 +8,10 @@ import { noteCandidates } from './note-candidates.js';
 import { Traffic } from './traffic.js';
 import type { World } from './world.js';
 
-/** Steps of the storm after the last arrival. */
+/** Rounds of the storm after the last arrival. */
 const STORM_TAIL = 30;
+/** Rounds of the storm at most: some swarms undo work faster than it is done. The rest arrives in the calm. */
+const LONGEST_STORM = 3000;
 
 /**
  * One run: a storm of arrivals, disturbances and faults, and then a calm in which everything must end. Rules are
@@ -33,7 +35,10 @@ export class Simulation {
 
   async run(): Promise<void> {
     const { world } = this;
-    for (let tail = 0; tail < STORM_TAIL; tail += this.traffic.isOver ? 1 : 0) await this.round();
+    for (let rounds = 0, tail = 0; rounds < LONGEST_STORM && tail < STORM_TAIL; rounds++) {
+      await this.round();
+      if (this.traffic.isOver) tail++;
+    }
     this.mood = 'calm';
     world.trace.write(`t=${world.nowMs} calm`);
     this.traffic.calm();
