@@ -54,9 +54,21 @@ export class StepLoop {
         return backend.forward(step);
       },
     };
-    while (scheduler.hasWork && !this.#isStopped) {
+    let events: readonly SequenceEvent[] = [];
+    const report = () => {
+      const due = events;
+      events = [];
+      if (due.length > 0) onEvents(due);
+    };
+    const canGoOn = () => scheduler.hasWork && !this.#isStopped;
+    const canGoOnAfterReport = () => {
+      // A report may make work: a stream that is read again, a request that follows another.
+      report();
+      return canGoOn();
+    };
+    while (canGoOn() || canGoOnAfterReport()) {
       assert(idlePlans++ < MAX_IDLE_PLANS, 'the scheduler has work and plans no step');
-      onEvents(await runStep(scheduler, counted, clock));
+      events = await runStep(scheduler, counted, clock, report);
       await this.#macrotask.wait();
     }
     this.#running = undefined;

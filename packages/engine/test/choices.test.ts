@@ -157,9 +157,7 @@ describe('several choices of one call', () => {
       const params = { ...SAMPLED, max_tokens: 200, n: 16, stream };
       const call = fake.engine.completions
         .create(params, { signal })
-        .then((answer): Promise<unknown[]> | TextCompletion =>
-          Symbol.asyncIterator in answer ? collect<TextCompletionChunk>(answer) : answer,
-        );
+        .then((answer): unknown => (Symbol.asyncIterator in answer ? collect<TextCompletionChunk>(answer) : answer));
       const failed = expect(call).rejects.toMatchObject({ code: 'STET_ERR_ABORTED' });
       await until(() => fake.engine.stats().committedTokens > 40, 'the choices run');
       expect(fake.engine.stats().running).toBeGreaterThan(1);
@@ -187,9 +185,7 @@ describe('several choices of one call', () => {
       fake.backend.failNext();
       const call = fake.engine.completions
         .create({ ...SAMPLED, max_tokens: 200, n: 3, stream })
-        .then((answer): Promise<unknown[]> | TextCompletion =>
-          Symbol.asyncIterator in answer ? collect<TextCompletionChunk>(answer) : answer,
-        );
+        .then((answer): unknown => (Symbol.asyncIterator in answer ? collect<TextCompletionChunk>(answer) : answer));
       await expect(call).rejects.toMatchObject({ code: 'STET_ERR_BACKEND_FAILED' });
       expectIdle(fake);
       expect(fake.engine.stats().committedTokens).toBeLessThan(400);

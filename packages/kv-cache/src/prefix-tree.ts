@@ -11,7 +11,8 @@ export interface PrefixNode {
   readonly parent: PrefixNode | undefined;
   readonly hash: number;
   readonly tokens: Int32Array;
-  readonly children: Map<number, PrefixNode[]>;
+  /** By hash; most nodes have none. */
+  children: Map<number, PrefixNode[]> | undefined;
   canonical: number;
   fast: number;
   attached: boolean;
@@ -22,7 +23,7 @@ export class PrefixTree {
   readonly root: PrefixNode = node(undefined, 0, new Int32Array(0));
 
   find(parent: PrefixNode, tokens: Int32Array): PrefixNode | undefined {
-    return parent.children.get(hashTokens(tokens))?.find((child) => sameTokens(child.tokens, tokens));
+    return parent.children?.get(hashTokens(tokens))?.find((child) => sameTokens(child.tokens, tokens));
   }
 
   findOrAdd(parent: PrefixNode, tokens: Int32Array): PrefixNode {
@@ -30,6 +31,7 @@ export class PrefixTree {
     const found = this.find(parent, tokens);
     if (found) return found;
     const added = node(parent, hashTokens(tokens), tokens.slice());
+    parent.children ??= new Map();
     const siblings = parent.children.get(added.hash);
     if (siblings) siblings.push(added);
     else parent.children.set(added.hash, [added]);
@@ -39,17 +41,9 @@ export class PrefixTree {
   /** Takes a node without blocks and children out of the tree, and then its parents likewise. */
   prune(from: PrefixNode): void {
     let current: PrefixNode | undefined = from;
-    while (
-      current?.parent &&
-      current.attached &&
-      current.canonical === 0 &&
-      current.fast === 0 &&
-      current.children.size === 0
-    ) {
+    while (current?.parent && current.attached && current.canonical === 0 && current.fast === 0 && !current.children) {
       const parent: PrefixNode = current.parent;
-      const siblings = parent.children.get(current.hash)!;
-      siblings.splice(siblings.indexOf(current), 1);
-      if (siblings.length === 0) parent.children.delete(current.hash);
+      removeChild(parent, current);
       current.attached = false;
       current = parent;
     }
@@ -57,7 +51,16 @@ export class PrefixTree {
 }
 
 function node(parent: PrefixNode | undefined, hash: number, tokens: Int32Array): PrefixNode {
-  return { parent, hash, tokens, children: new Map(), canonical: 0, fast: 0, attached: true };
+  return { parent, hash, tokens, children: undefined, canonical: 0, fast: 0, attached: true };
+}
+
+function removeChild(parent: PrefixNode, child: PrefixNode): void {
+  const { children } = parent;
+  const siblings = children?.get(child.hash);
+  assert(children && siblings, 'a node is not among the children of its parent');
+  siblings.splice(siblings.indexOf(child), 1);
+  if (siblings.length === 0) children.delete(child.hash);
+  if (children.size === 0) parent.children = undefined;
 }
 
 function hashTokens(tokens: Int32Array): number {

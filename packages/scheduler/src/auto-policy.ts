@@ -14,6 +14,8 @@ export interface AutoOptions {
 const WINDOWS = [2, 4, 8, 16, 32];
 /** A way must promise this much more than the present one: changing costs nothing, but flutter helps nobody. */
 const MARGIN = 1.05;
+/** Windows must promise this much more than direct rows, whose cost is the surer. */
+const WINDOW_MARGIN = 1.05;
 /** Weight of a step's mismatches. */
 const LEARNING_RATE = 0.02;
 
@@ -75,7 +77,7 @@ export function tokensPerMs(model: CostModel, view: StepView, mismatchRate: numb
   const committed = expectedTokens(windowTokens, mismatchRate);
   const decodeMs = windowTokens * model.stepMs(ordinaryCount + deterministicCount, 0);
   const verifyMs = model.stepMs(ordinaryCount, deterministicCount * steps);
-  return (ordinaryCount * steps + deterministicCount * committed) / (decodeMs + verifyMs);
+  return (ordinaryCount * steps + deterministicCount * committed) / (decodeMs + verifyMs) / WINDOW_MARGIN;
 }
 
 /** Tokens a window commits on average: those before the first mismatch, and one more. */

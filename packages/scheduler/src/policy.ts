@@ -24,7 +24,7 @@ export interface StepView {
 export interface StepOutcome {
   readonly fastRows: number;
   readonly canonicalRows: number;
-  /** From plan to apply. */
+  /** From this step's plan to the next one's. */
   readonly elapsedMs: number;
   /** Candidates of the fast schedule that were verified up to and with the first mismatch of their window, and those mismatches. */
   readonly verifiedCandidates: number;
@@ -45,7 +45,7 @@ export interface VerifyPolicy {
    * canonical batch. Asked again with `canonicalPass: 'planned'` when others made a pass necessary.
    */
   decide(view: CandidateView): 'decode' | 'verify';
-  /** After a step. */
+  /** What the step before took, when another follows at once. */
   observe?(outcome: StepOutcome): void;
 }
 

@@ -7,7 +7,7 @@ import { Drafting } from './drafting.js';
 import type { SequenceEvent } from './events.js';
 import { resolveLimits, type SchedulerLimits } from './limits.js';
 import { planStep } from './planner.js';
-import type { VerifyPolicy } from './policy.js';
+import type { StepOutcome, VerifyPolicy } from './policy.js';
 import type { FinishReason, SequenceRequest } from './request.js';
 import { Residency } from './residency.js';
 import { Sampler } from './sampling/sampler.js';
@@ -72,6 +72,7 @@ export class Scheduler {
   private events: SequenceEvent[] = [];
   private arrivals = 0;
   private plannedMs = 0;
+  private lastStep: Omit<StepOutcome, 'elapsedMs'> | undefined;
 
   constructor(config: SchedulerConfig) {
     this.config = config;
@@ -143,6 +144,7 @@ export class Scheduler {
   /** The next step for the backend, or undefined when nothing can run. */
   plan(nowMs: number): PlannedStep | undefined {
     assert(!this.inFlight, 'plan while a step is in flight');
+    this.observeLastStep(nowMs);
     const { residency, draft, policy, limits } = this;
     const shape = this.config.canonicalShape;
     this.inFlight = planStep({ residency, draft, policy, limits, shape }, this.totals.steps + 1, nowMs, this.events);
@@ -171,7 +173,8 @@ export class Scheduler {
       verdicts,
       finish,
     });
-    this.policy.observe?.({ ...rowCounts(planned), elapsedMs: nowMs - this.plannedMs, ...verdicts });
+    this.lastStep = { ...rowCounts(planned), ...verdicts };
+    if (!this.hasWork) this.lastStep = undefined;
     return this.takeEvents();
   }
 
@@ -209,6 +212,12 @@ export class Scheduler {
     const { drafter, fast } = this.config;
     const canVerify = request.kind === 'deterministic' || fast === 'canonical';
     return drafter && canVerify ? new Drafting(drafter.open()) : undefined;
+  }
+
+  /** A step's time ends where the next one begins, so that drawing and reporting its tokens count; without work, nobody knows. */
+  private observeLastStep(nowMs: number): void {
+    if (this.lastStep) this.policy.observe?.({ ...this.lastStep, elapsedMs: nowMs - this.plannedMs });
+    this.lastStep = undefined;
   }
 
   private land(planned: PlannedStep): void {
