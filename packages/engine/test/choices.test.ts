@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ChatCompletionChunk, deriveSeed, type TextCompletion, type TextCompletionChunk } from '../src/index.js';
+import { type ChatCompletionChunk, deriveSeed, type TextCompletionChunk } from '../src/index.js';
 import { type FakeEngine, fakeEngine, until, utf8 } from './helpers.js';
 
 /** Two whole blocks of 16 and a bit. */
