@@ -10,30 +10,37 @@ export interface AutoOptions {
   readonly nearTieGap?: number;
 }
 
-/** Windows that are weighed against each other and against decoding in the canonical batch directly. */
-const WINDOWS = [2, 4, 8, 16, 32];
+/** Windows that are weighed against each other and against decoding in the canonical batch directly (0). */
+const WAYS = [0, 2, 4, 8, 16, 32];
 /** A way must promise this much more than the present one: changing costs nothing, but flutter helps nobody. */
 const MARGIN = 1.05;
-/** Windows must promise this much more than direct rows, whose cost is the surer. */
-const WINDOW_MARGIN = 1.05;
 /** Weight of a step's mismatches. */
 const LEARNING_RATE = 0.02;
 
 /**
  * Chooses, step by step, whether deterministic sequences decode directly in the canonical batch or by verified windows,
- * and of what size: whatever gives most tokens a second, ordinary ones included, by a model of both forwards and the
- * mismatches seen. So deterministic traffic of 0 % costs nothing, and of 100 % no more than running it canonically.
+ * and of what size: whatever gives most tokens a second, ordinary ones included. What a way promises is the model of
+ * both forwards, with the mismatches seen, times how well its promises were kept. So deterministic traffic of 0 % costs
+ * nothing, and of 100 % no more than running it canonically.
  */
 export function auto(options: AutoOptions = {}): VerifyPolicy {
   const { calibration, maxHoldMs = 100, nearTieGap = 0.02 } = options;
   const model = new CostModel(calibration);
+  const kept = { direct: new KeptPromises(), windows: new KeptPromises() };
+  const keptBy = (windowTokens: number) => (windowTokens === 0 ? kept.direct : kept.windows);
   let mismatchRate = 0.005;
-  /** 0 is direct. */
   let windowTokens = 0;
+  /** Tokens per millisecond that the present way promised for this step; 0 without deterministic sequences. */
+  let promised = 0;
+  const promise = (view: StepView, way: number) => tokensPerMs(model, view, mismatchRate, way);
   return {
     name: 'auto',
     survey: (view) => {
-      windowTokens = bestWindow(model, view, mismatchRate, windowTokens);
+      promised = 0;
+      if (view.deterministicCount === 0) return;
+      const worth = (way: number) => promise(view, way) * keptBy(way).share * (way === windowTokens ? MARGIN : 1);
+      windowTokens = WAYS.reduce((best, way) => (worth(way) > worth(best) ? way : best), windowTokens);
+      promised = promise(view, windowTokens);
     },
     decide: (view) => {
       if (windowTokens === 0) return 'verify';
@@ -43,6 +50,10 @@ export function auto(options: AutoOptions = {}): VerifyPolicy {
     },
     observe: (outcome) => {
       model.observe(outcome);
+      if (promised > 0 && outcome.prefillRows === 0) {
+        keptBy(windowTokens).note(outcome.committedTokens, promised * outcome.elapsedMs);
+        keptBy(windowTokens === 0 ? 2 : 0).forget();
+      }
       if (outcome.verifiedCandidates === 0) return;
       const weight = 1 - (1 - LEARNING_RATE) ** outcome.verifiedCandidates;
       mismatchRate += weight * (outcome.mismatches / outcome.verifiedCandidates - mismatchRate);
@@ -50,18 +61,28 @@ export function auto(options: AutoOptions = {}): VerifyPolicy {
   };
 }
 
-function bestWindow(model: CostModel, view: StepView, mismatchRate: number, current: number): number {
-  if (view.deterministicCount === 0) return current;
-  let best = current;
-  let bestSpeed = tokensPerMs(model, view, mismatchRate, current) * MARGIN;
-  for (const windowTokens of [0, ...WINDOWS]) {
-    const speed = tokensPerMs(model, view, mismatchRate, windowTokens);
-    if (speed > bestSpeed) {
-      best = windowTokens;
-      bestSpeed = speed;
-    }
+/** Steps over which promises and what came of them are compared, more than the longest window has. */
+const MEMORY_STEPS = 100;
+/** A way that is not taken is given the benefit of the doubt again after about this many steps. */
+const FORGET_STEPS = 2000;
+
+/** Tokens that a way brought over those it promised, lately. Begins with a kept promise. */
+class KeptPromises {
+  private tokens = MEMORY_STEPS;
+  private promised = MEMORY_STEPS;
+
+  get share(): number {
+    return Math.min(1.5, Math.max(0.2, this.tokens / this.promised));
   }
-  return best;
+
+  note(tokens: number, promised: number): void {
+    this.tokens += tokens - this.tokens / MEMORY_STEPS;
+    this.promised += promised - this.promised / MEMORY_STEPS;
+  }
+
+  forget(): void {
+    this.tokens += (this.promised - this.tokens) / FORGET_STEPS;
+  }
 }
 
 /**
@@ -77,7 +98,7 @@ export function tokensPerMs(model: CostModel, view: StepView, mismatchRate: numb
   const committed = expectedTokens(windowTokens, mismatchRate);
   const decodeMs = windowTokens * model.stepMs(ordinaryCount + deterministicCount, 0);
   const verifyMs = model.stepMs(ordinaryCount, deterministicCount * steps);
-  return (ordinaryCount * steps + deterministicCount * committed) / (decodeMs + verifyMs) / WINDOW_MARGIN;
+  return (ordinaryCount * steps + deterministicCount * committed) / (decodeMs + verifyMs);
 }
 
 /** Tokens a window commits on average: those before the first mismatch, and one more. */

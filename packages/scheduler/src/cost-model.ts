@@ -35,7 +35,7 @@ export class CostModel {
     return fastRows > 0 && canonicalRows > 0 ? (fast + canonical) * this.shared : fast + canonical;
   }
 
-  observe({ fastRows, canonicalRows, elapsedMs }: StepOutcome): void {
+  observe({ fastRows, canonicalRows, elapsedMs }: Pick<StepOutcome, 'fastRows' | 'canonicalRows' | 'elapsedMs'>): void {
     if (!(elapsedMs > 0)) return;
     if (fastRows > 0 && canonicalRows > 0) {
       const ratio = elapsedMs / (this.tables.fast.at(fastRows) + this.tables.canonical.at(canonicalRows));

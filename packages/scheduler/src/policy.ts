@@ -24,6 +24,10 @@ export interface StepView {
 export interface StepOutcome {
   readonly fastRows: number;
   readonly canonicalRows: number;
+  /** Rows of prompts among them. */
+  readonly prefillRows: number;
+  /** Tokens that became final, of both kinds. */
+  readonly committedTokens: number;
   /** From this step's plan to the next one's. */
   readonly elapsedMs: number;
   /** Candidates of the fast schedule that were verified up to and with the first mismatch of their window, and those mismatches. */

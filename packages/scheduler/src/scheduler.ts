@@ -72,6 +72,7 @@ export class Scheduler {
   private events: SequenceEvent[] = [];
   private arrivals = 0;
   private plannedMs = 0;
+  private prefillRows = 0;
   private lastStep: Omit<StepOutcome, 'elapsedMs'> | undefined;
 
   constructor(config: SchedulerConfig) {
@@ -154,6 +155,7 @@ export class Scheduler {
     this.totals.fastRows += fastRows;
     this.totals.canonicalRows += canonicalRows;
     this.plannedMs = nowMs;
+    this.prefillRows = prefillRows(this.inFlight);
     return this.inFlight;
   }
 
@@ -173,9 +175,11 @@ export class Scheduler {
       verdicts,
       finish,
     });
-    this.lastStep = { ...rowCounts(planned), ...verdicts };
-    if (!this.hasWork) this.lastStep = undefined;
-    return this.takeEvents();
+    const ready = this.takeEvents();
+    const committedTokens = ready.reduce((sum, event) => sum + (event.kind === 'commit' ? event.tokens.length : 0), 0);
+    const { prefillRows } = this;
+    this.lastStep = this.hasWork ? { ...rowCounts(planned), prefillRows, committedTokens, ...verdicts } : undefined;
+    return ready;
   }
 
   /** The step failed: its requests end with the error, the others go on. */
@@ -249,6 +253,10 @@ export class Scheduler {
 
 function rowCounts({ step }: PlannedStep): { fastRows: number; canonicalRows: number } {
   return { fastRows: step.fast?.tokens.length ?? 0, canonicalRows: step.canonical?.tokens.length ?? 0 };
+}
+
+function prefillRows({ runs }: PlannedStep): number {
+  return runs.reduce((sum, run) => sum + (run.sequence.phase === 'prefill' ? run.rowCount : 0), 0);
 }
 
 interface Counters {
