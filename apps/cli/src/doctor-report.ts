@@ -32,7 +32,7 @@ export type BackendReport = { readonly name: 'cpu' | 'reference'; readonly featu
       readonly status: 'ready';
       readonly selfTest: SelfTestSummary;
       readonly device: string;
-      readonly guarantee: 'portable' | 'seeded';
+      readonly guarantee: EngineInfo['guarantee'];
       readonly fingerprint: string;
       readonly memory: EngineInfo['memory'];
       /** Hash of a short deterministic answer: the same on every backend of this fingerprint. */
@@ -103,13 +103,13 @@ async function examineBackend(
     const [failure] = selfTest.failures;
     if (failure !== undefined) return { name, features, status: 'refused', reason: failure, selfTest };
     await using engine = await createEngine({ model: openModel(choice), backend, kv: { blockCount: 16 } });
-    const { device, deterministic, fingerprint, memory } = engine.info;
+    const { device, guarantee, fingerprint, memory } = engine.info;
     const { done } = await collectAnswer(
       engine.generate({ promptTokens: [0, 1, 2, 3], maxTokens: 4, deterministic: true, seed: 0, ignoreEos: true }),
     );
     return {
       ...{ name, features, status: 'ready', selfTest, device, fingerprint, memory },
-      guarantee: deterministic === 'portable' ? 'portable' : 'seeded',
+      guarantee,
       answerHash: done.receipt?.outputHash ?? '',
     };
   } catch (error) {

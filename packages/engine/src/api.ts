@@ -114,11 +114,17 @@ export interface GenerateStats {
   readonly decodeMs: number;
 }
 
+/**
+ * What equal fingerprints promise: `portable`, equal bits on any backend; `same-build`, on this device and build;
+ * `seeded`, seeded sampling over kernels whose bits may depend on the batch.
+ */
+export type GuaranteeLevel = 'seeded' | 'same-build' | 'portable';
+
 /** What a deterministic answer can be checked by: the same request on any backend of this fingerprint gives this hash. */
 export interface Receipt {
   readonly fingerprint: string;
   readonly numerics: string;
-  readonly level: 'seeded' | 'portable';
+  readonly level: GuaranteeLevel;
   readonly seed: number;
   readonly promptHash: string;
   readonly outputHash: string;
@@ -137,6 +143,7 @@ export interface EngineInfo {
    * too. `none`: deterministic requests are refused.
    */
   readonly deterministic: 'portable' | 'fixed-shape' | 'none';
+  readonly guarantee: GuaranteeLevel;
   /** How deterministic requests get their tokens, and what guesses some: names of a policy and a drafter. */
   readonly policy: string;
   readonly drafter?: string;

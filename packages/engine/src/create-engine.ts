@@ -107,6 +107,8 @@ function assemble({ model, backend, limits, policy, clock }: Parts, options: Cre
   });
 }
 
+const GUARANTEES = { portable: 'portable', 'fixed-shape': 'same-build', none: 'seeded' } as const;
+
 function engineInfo(
   model: LoadedModel,
   info: BackendInfo,
@@ -121,6 +123,7 @@ function engineInfo(
     contextLength: info.contextLength,
     vocabSize: info.vocabSize,
     deterministic: info.canonical,
+    guarantee: GUARANTEES[info.canonical],
     policy: policy.name,
     ...(drafter && { drafter: drafter.name }),
     memory: info.memory,

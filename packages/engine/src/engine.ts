@@ -59,7 +59,7 @@ export class CoreEngine implements StetEngine {
     this.#host = {
       fingerprint: info.fingerprint,
       numerics: backend.info.numerics ?? 'none',
-      level: info.deterministic === 'portable' ? 'portable' : 'seeded',
+      level: info.guarantee,
       maxUnreadTokens: limits.maxUnreadTokens,
       tokenText: (token) => text.tokenText(token),
       pause: (id) => scheduler.pause(id),

@@ -127,7 +127,7 @@ export const doneFrameSchema: z.ZodType<DoneFrame> = z.strictObject({
     z.strictObject({
       fingerprint: z.string(),
       numerics: z.string(),
-      level: z.enum(['seeded', 'portable']),
+      level: z.enum(['seeded', 'same-build', 'portable']),
       seed: count,
       promptHash: z.string(),
       outputHash: z.string(),

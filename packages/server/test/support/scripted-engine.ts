@@ -47,6 +47,7 @@ export class ScriptedEngine implements Engine {
       contextLength: this.#options.contextLength,
       vocabSize: 1000,
       deterministic: 'portable',
+      guarantee: 'portable',
       policy: 'direct',
       memory: { weightBytes: 0, kvBytes: 0, scratchBytes: 0 },
     };
