@@ -1,3 +1,4 @@
+import type { SchedulerStats } from '@stet/scheduler';
 /** What `engine.generate` takes. Exactly one of `prompt`, `promptTokens` and `messages`. */
 export interface GenerateRequest {
   readonly prompt?: string;
@@ -167,18 +168,7 @@ export interface Engine {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export interface EngineStats {
-  readonly running: number;
-  readonly waiting: number;
-  readonly steps: number;
-  readonly fastRows: number;
-  readonly canonicalRows: number;
-  readonly windows: number;
-  readonly rollbacks: number;
-  readonly recomputedTokens: number;
-  readonly draftedTokens: number;
-  readonly acceptedTokens: number;
-  readonly preemptions: number;
-  readonly committedTokens: number;
-  readonly blocks: { readonly free: number; readonly cached: number; readonly held: number; readonly total: number };
+/** The scheduler's totals, and the K/V blocks. */
+export interface EngineStats extends Omit<SchedulerStats, 'kv'> {
+  readonly blocks: Pick<SchedulerStats['kv'], 'free' | 'cached' | 'held' | 'total'>;
 }

@@ -163,14 +163,14 @@ describe('pausing', () => {
     checkAnswers(rig, [slow, quick]);
   });
 
-  it('gives the blocks of a paused sequence to whoever needs them', async () => {
+  it.each([
+    ['running', 20, 18],
+    ['waiting', 28, 26],
+  ])('gives the blocks of a paused sequence to a %s one that needs them', async (_state, maxTokens, steps) => {
     const rig = await Rig.create({ load: { blockCount: 9 } });
-    const [slow, quick] = [
-      request({ id: 'slow', maxTokens: 20 }),
-      request({ id: 'quick', prompt: [9], maxTokens: 31 }),
-    ];
+    const [slow, quick] = [request({ id: 'slow', maxTokens }), request({ id: 'quick', prompt: [9], maxTokens: 31 })];
     rig.add(slow);
-    for (let i = 0; i < 18; i++) await rig.step();
+    for (let i = 0; i < steps; i++) await rig.step();
     rig.scheduler.pause('slow');
     rig.add(quick);
     await rig.run();
@@ -180,23 +180,6 @@ describe('pausing', () => {
     expect(rig.outcome('slow').stats!.preemptions).toBe(1);
     checkAnswers(rig, [slow, quick]);
     rig.checkIdle();
-  });
-
-  it('gives them to a waiting request, too', async () => {
-    const rig = await Rig.create({ load: { blockCount: 9 } });
-    const [slow, quick] = [
-      request({ id: 'slow', maxTokens: 28 }),
-      request({ id: 'quick', prompt: [9], maxTokens: 31 }),
-    ];
-    rig.add(slow);
-    for (let i = 0; i < 26; i++) await rig.step();
-    rig.scheduler.pause('slow');
-    rig.add(quick);
-    await rig.run();
-    expect(rig.outcome('quick').reason).toBe('length');
-    rig.scheduler.resume('slow');
-    await rig.run();
-    checkAnswers(rig, [slow, quick]);
   });
 
   it('is nothing to an id that is not open', async () => {
