@@ -61,16 +61,18 @@ export class StepLoop {
       if (due.length > 0) onEvents(due);
     };
     const canGoOn = () => scheduler.hasWork && !this.#isStopped;
-    const canGoOnAfterReport = () => {
-      // A report may make work: a stream that is read again, a request that follows another.
+    // A report may make work: a stream that is read again, a request that follows another.
+    do {
+      while (canGoOn()) {
+        assert(idlePlans++ < MAX_IDLE_PLANS, 'the scheduler has work and plans no step');
+        events = await runStep(scheduler, counted, clock, report);
+        // With no step to hide behind, at once.
+        if (!canGoOn()) report();
+        await this.#macrotask.wait();
+      }
+      // The work may have been aborted meanwhile; what the last step brought to others is still to be told.
       report();
-      return canGoOn();
-    };
-    while (canGoOn() || canGoOnAfterReport()) {
-      assert(idlePlans++ < MAX_IDLE_PLANS, 'the scheduler has work and plans no step');
-      events = await runStep(scheduler, counted, clock, report);
-      await this.#macrotask.wait();
-    }
+    } while (canGoOn());
     this.#running = undefined;
   }
 }

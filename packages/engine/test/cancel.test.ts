@@ -95,6 +95,21 @@ describe('a request is cancelled', () => {
     await expect(stream.next()).rejects.toMatchObject({ code: 'STET_ERR_ABORTED' });
   });
 
+  it('without taking the last words of others with it', async () => {
+    for (let maxTokens = 1; maxTokens < 30; maxTokens++) {
+      await using fake = await fakeEngine();
+      const controller = new AbortController();
+      const lost = readAll(fake.engine.generate(LONG, { signal: controller.signal }));
+      const other = readAll(fake.engine.generate({ promptTokens: [7], maxTokens, ignoreEos: true }));
+      const failed = expect(lost).rejects.toMatchObject({ code: 'STET_ERR_ABORTED' });
+      // The other has ended for the scheduler, and its reader may not have been told yet.
+      await until(() => fake.engine.stats().committedTokens > 0 && fake.engine.stats().running === 1, 'one is left');
+      controller.abort();
+      expect((await other).tokens).toHaveLength(maxTokens);
+      await failed;
+    }
+  });
+
   it('after its end without any effect: the answer can still be read', async () => {
     await using fake = await fakeEngine();
     const controller = new AbortController();
