@@ -11,7 +11,7 @@ describe('batches', () => {
     expect([...batch.positions]).toEqual([30, 31, 32, 33]);
     expect([...batch.blocks]).toEqual([5, 6, 7]);
     expect([...batch.rowStarts]).toEqual([0, 4]);
-    expect([...batch.blockStarts]).toEqual([0, 3]);
+    expect([...batch.blockStarts]).toEqual([0]);
     expect([...batch.outputRows]).toEqual([0, 1, 2, 3]);
     expect([...batch.outputKinds]).toEqual(new Array(4).fill(OUTPUT_LOGITS));
   });
@@ -22,7 +22,7 @@ describe('batches', () => {
     expect([...joined.tokens]).toEqual([100, 101, 102, 116, 117, 140]);
     expect([...joined.positions]).toEqual([0, 1, 2, 16, 17, 40]);
     expect([...joined.rowStarts]).toEqual([0, 3, 5, 6]);
-    expect([...joined.blockStarts]).toEqual([0, 1, 3, 6]);
+    expect([...joined.blockStarts]).toEqual([0, 1, 3]);
     expect([...joined.blocks]).toEqual([1, 2, 3, 4, 5, 6]);
     expect([...joined.outputRows]).toEqual([2, 3, 4, 5]);
     expect([...joined.outputKinds]).toEqual([0, OUTPUT_LOGITS, OUTPUT_LOGITS, OUTPUT_LOGITS]);

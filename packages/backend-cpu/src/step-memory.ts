@@ -1,4 +1,4 @@
-import { type Batch, type BatchResult, OUTPUT_LOGITS, StetError } from '@stet/backend';
+import { type Batch, type BatchResult, OUTPUT_LOGITS, StetError, tableLength, tableOf } from '@stet/backend';
 import type { Addon, NativeHandle } from './addon.js';
 import { scheduleNumber } from './options.js';
 
@@ -44,7 +44,7 @@ export class StepMemory {
 
   /** Copies a batch that has passed `checkStep`. Throws `STET_ERR_OUT_OF_MEMORY` where a larger array cannot be made. */
   write(batch: Batch): void {
-    const { tokens, positions, rowStarts, blockStarts, blocks, outputRows, outputKinds } = batch;
+    const { tokens, positions, rowStarts, outputRows, outputKinds } = batch;
     const rowCount = tokens.length;
     const sequenceCount = rowStarts.length - 1;
     const outputCount = outputRows.length;
@@ -64,11 +64,8 @@ export class StepMemory {
     put(outputKinds);
     const blocksAt = at;
     for (let s = 0; s < sequenceCount; s++) {
-      // Tables may be longer than their sequence is now.
-      const used = this.#usedBlocks(batch, s);
       columns[blockStartsAt + s] = at - blocksAt;
-      const start = blockStarts[s];
-      for (let i = 0; i < used; i++) columns[at++] = blocks[start + i];
+      put(tableOf(batch, s, this.#blockSize));
     }
     columns[blockStartsAt + sequenceCount] = at - blocksAt;
     columns[0] = rowCount;
@@ -90,7 +87,7 @@ export class StepMemory {
 
   #reserve(batch: Batch): void {
     let blockCount = 0;
-    for (let s = 0; s + 1 < batch.rowStarts.length; s++) blockCount += this.#usedBlocks(batch, s);
+    for (let s = 0; s + 1 < batch.rowStarts.length; s++) blockCount += tableLength(batch, s, this.#blockSize);
     const columnCount =
       HEADER + 2 * (batch.tokens.length + batch.rowStarts.length + batch.outputRows.length) + blockCount;
     const logitsCount = logitsRows(batch) * this.#vocabSize;
@@ -121,10 +118,6 @@ export class StepMemory {
       this.#runnerUpLogit,
       this.#logits,
     );
-  }
-
-  #usedBlocks(batch: Batch, s: number): number {
-    return Math.floor(batch.positions[batch.rowStarts[s + 1] - 1] / this.#blockSize) + 1;
   }
 }
 

@@ -10,7 +10,11 @@ export interface Batch {
   readonly positions: Int32Array;
   /** (sequenceCount + 1): rows rowStarts[s] .. rowStarts[s + 1] - 1 belong to sequence s; none is empty. */
   readonly rowStarts: Int32Array;
-  /** (sequenceCount + 1): the block table of s is blocks[blockStarts[s] .. blockStarts[s + 1] - 1]. */
+  /**
+   * (sequenceCount): the block table of s begins at blocks[blockStarts[s]] and has as many entries as the position p of
+   * its last row needs, floor(p / blockSize) + 1. Tables stand anywhere in `blocks`, in any order, with gaps between
+   * them that nobody reads; tables that are equal may share their entries.
+   */
   readonly blockStarts: Int32Array;
   /** Block ids; position p of a sequence is at offset p % blockSize of its block number floor(p / blockSize). */
   readonly blocks: Int32Array;
@@ -18,6 +22,17 @@ export interface Batch {
   readonly outputRows: Int32Array;
   /** (outputCount): {@link OUTPUT_ARGMAX} or {@link OUTPUT_LOGITS}. */
   readonly outputKinds: Uint8Array;
+}
+
+/** The block table of sequence s, (floor(last position / blockSize) + 1): a view of the batch's `blocks`. */
+export function tableOf(batch: Batch, s: number, blockSize: number): Int32Array {
+  const start = batch.blockStarts[s]!;
+  return batch.blocks.subarray(start, start + tableLength(batch, s, blockSize));
+}
+
+/** Entries of the block table of sequence s: the position of its last row needs so many. */
+export function tableLength(batch: Batch, s: number, blockSize: number): number {
+  return Math.floor(batch.positions[batch.rowStarts[s + 1]! - 1]! / blockSize) + 1;
 }
 
 /** The row wants its arg-max alone: the token, its logit and the runner-up logit. */

@@ -1,4 +1,12 @@
-import { type Batch, type BatchLimits, type CanonicalShape, OUTPUT_ARGMAX, OUTPUT_LOGITS, type Step } from './batch.js';
+import {
+  type Batch,
+  type BatchLimits,
+  type CanonicalShape,
+  OUTPUT_ARGMAX,
+  OUTPUT_LOGITS,
+  type Step,
+  tableLength,
+} from './batch.js';
 import { StetError } from './errors.js';
 
 /** Throws `STET_ERR_BAD_BATCH` at the first rule a step breaks; every backend calls it before it touches the device. */
@@ -35,20 +43,17 @@ const LAST_EPOCH = 2 ** 31 - 1;
 type Schedule = keyof Step;
 
 function checkBatch(schedule: Schedule, batch: Batch, limits: BatchLimits): void {
-  const { tokens, positions, rowStarts, blockStarts, blocks } = batch;
+  const { tokens, positions, rowStarts, blockStarts } = batch;
   const rowCount = tokens.length;
   const sequenceCount = rowStarts.length - 1;
   if (rowCount < 1 || rowCount > limits.maxRows) {
     bad(`the ${schedule} batch has ${rowCount} rows, allowed are 1 to ${limits.maxRows}`);
   }
   if (positions.length !== rowCount) bad(`${schedule}: ${positions.length} positions for ${rowCount} tokens`);
-  if (sequenceCount < 1 || blockStarts.length !== sequenceCount + 1) {
+  if (sequenceCount < 1 || blockStarts.length !== sequenceCount) {
     bad(`${schedule}: rowStarts has ${rowStarts.length} entries and blockStarts ${blockStarts.length}`);
   }
   if (rowStarts[0] !== 0 || rowStarts[sequenceCount] !== rowCount) bad(`${schedule}: rowStarts does not span the rows`);
-  if (blockStarts[0] !== 0 || blockStarts[sequenceCount] !== blocks.length) {
-    bad(`${schedule}: blockStarts does not span the blocks`);
-  }
   for (let row = 0; row < rowCount; row++) {
     const token = tokens[row]!;
     if (token < 0 || token >= limits.vocabSize) {
@@ -57,14 +62,21 @@ function checkBatch(schedule: Schedule, batch: Batch, limits: BatchLimits): void
   }
   const hasScratch = schedule === 'canonical' && limits.canonicalShape !== undefined;
   for (let s = 0; s < sequenceCount; s++) {
-    if (!(hasScratch && isScratch(batch, s))) checkBlocks(schedule, batch, s, limits.blockCount);
     checkSequence(schedule, batch, s, limits);
+    const start = batch.blockStarts[s]!;
+    const end = start + tableLength(batch, s, limits.blockSize);
+    if (start < 0 || end > batch.blocks.length) {
+      bad(
+        `${schedule}: the table of sequence ${s}, entries ${start} to ${end - 1}, leaves the ${batch.blocks.length} blocks`,
+      );
+    }
+    if (!(hasScratch && isScratch(batch, start, end))) checkBlocks(schedule, batch, start, end, limits.blockCount);
   }
   checkOutputs(schedule, batch);
 }
 
-function checkBlocks(schedule: Schedule, batch: Batch, s: number, blockCount: number): void {
-  for (let index = batch.blockStarts[s]!; index < batch.blockStarts[s + 1]!; index++) {
+function checkBlocks(schedule: Schedule, batch: Batch, start: number, end: number, blockCount: number): void {
+  for (let index = start; index < end; index++) {
     const block = batch.blocks[index]!;
     if (block < 1 || block >= blockCount) {
       bad(`${schedule}: block ${block} at index ${index} is outside 1..${blockCount - 1}`);
@@ -73,8 +85,8 @@ function checkBlocks(schedule: Schedule, batch: Batch, s: number, blockCount: nu
 }
 
 /** A place of a fixed-shape batch without work: all its blocks are block 0. */
-function isScratch(batch: Batch, s: number): boolean {
-  for (let index = batch.blockStarts[s]!; index < batch.blockStarts[s + 1]!; index++) {
+function isScratch(batch: Batch, start: number, end: number): boolean {
+  for (let index = start; index < end; index++) {
     if (batch.blocks[index] !== 0) return false;
   }
   return true;
@@ -111,10 +123,6 @@ function checkSequence(schedule: Schedule, batch: Batch, s: number, limits: Batc
   if (last >= limits.contextLength) {
     bad(`${schedule} row ${end - 1}: position ${last} is past the context of ${limits.contextLength}`);
   }
-  const tableLength = batch.blockStarts[s + 1]! - batch.blockStarts[s]!;
-  if (tableLength * limits.blockSize <= last) {
-    bad(`${schedule}: the ${tableLength} blocks of sequence ${s} do not hold position ${last}`);
-  }
 }
 
 function checkOutputs(schedule: Schedule, batch: Batch): void {
@@ -137,16 +145,11 @@ function firstWritten(batch: Batch, s: number, blockSize: number): number {
   return Math.floor(batch.positions[batch.rowStarts[s]!]! / blockSize);
 }
 
-/** Index in the block table of the last block that sequence s writes; what stands after it is not touched. */
-function lastWritten(batch: Batch, s: number, blockSize: number): number {
-  return Math.floor(batch.positions[batch.rowStarts[s + 1]! - 1]! / blockSize);
-}
-
 /** No block is written twice in a step. */
 function markWrites(schedule: Schedule, batch: Batch, blockSize: number, writtenIn: Int32Array, epoch: number): void {
   for (let s = 0; s + 1 < batch.rowStarts.length; s++) {
-    const last = lastWritten(batch, s, blockSize);
-    for (let i = firstWritten(batch, s, blockSize); i <= last; i++) {
+    const length = tableLength(batch, s, blockSize);
+    for (let i = firstWritten(batch, s, blockSize); i < length; i++) {
       const block = batch.blocks[batch.blockStarts[s]! + i]!;
       if (block === 0) continue;
       if (writtenIn[block] === epoch) bad(`${schedule}: block ${block} of sequence ${s} is written twice in this step`);

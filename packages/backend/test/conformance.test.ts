@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { batchOf, feed, forward } from '../src/conformance/drive.js';
+import { batchOf, feed, forward, scatterTables } from '../src/conformance/drive.js';
 import {
   caseName,
   conformanceCases,
@@ -103,11 +103,17 @@ describe('driving a backend', () => {
       tokens: [1, 2, 3, 9],
       positions: [4, 5, 6, 0],
       rowStarts: [0, 3, 4],
-      blockStarts: [0, 1, 3],
+      blockStarts: [0, 1],
       blocks: [7, 2, 3],
       outputRows: [1, 2, 3],
       outputKinds: [0, 1, 1],
     });
+  });
+
+  it('scatters block tables with impossible ids around them', () => {
+    const { blockStarts, blocks } = scatterTables(batchOf([rows, { tokens: [9], position: 0, blocks: [2, 3] }]));
+    expect([...blockStarts]).toEqual([4, 1]);
+    expect([...blocks]).toEqual([-1, 2, 3, -1, 7, -1]);
   });
 
   /** Answers every batch with this result. */

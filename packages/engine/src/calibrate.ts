@@ -99,12 +99,11 @@ interface BatchShape {
 function batchOf({ sequenceCount, rowsEach, blockOf }: BatchShape, blockSize: number): Batch {
   const rowCount = sequenceCount * rowsEach;
   const blocksEach = Math.ceil(rowsEach / blockSize);
-  const starts = (each: number) => Int32Array.from({ length: sequenceCount + 1 }, (_, s) => s * each);
   return {
     tokens: new Int32Array(rowCount),
     positions: Int32Array.from({ length: rowCount }, (_, row) => row % rowsEach),
-    rowStarts: starts(rowsEach),
-    blockStarts: starts(blocksEach),
+    rowStarts: Int32Array.from({ length: sequenceCount + 1 }, (_, s) => s * rowsEach),
+    blockStarts: Int32Array.from({ length: sequenceCount }, (_, s) => s * blocksEach),
     blocks: Int32Array.from({ length: sequenceCount * blocksEach }, (_, i) => blockOf(Math.floor(i / blocksEach))),
     outputRows: Int32Array.from({ length: rowCount }, (_, row) => row),
     outputKinds: new Uint8Array(rowCount).fill(OUTPUT_ARGMAX),

@@ -4,9 +4,15 @@ import { assert } from './assert.js';
 export class BlockTable {
   private ids = new Int32Array(8);
   private count = 0;
+  private pops = 0;
 
   get length(): number {
     return this.count;
+  }
+
+  /** Number of pops so far: of n entries seen at version v, the first n - (version - v) are still the same. */
+  get version(): number {
+    return this.pops;
   }
 
   /** The ids, (length); valid until the table changes. */
@@ -30,6 +36,7 @@ export class BlockTable {
 
   pop(): number {
     assert(this.count > 0, 'pop of an empty block table');
+    this.pops++;
     return this.ids[--this.count]!;
   }
 }

@@ -136,7 +136,7 @@ function prefill(tokens: readonly number[]): Batch {
     tokens: Int32Array.from(tokens),
     positions: Int32Array.from(tokens, (_, position) => position),
     rowStarts: Int32Array.of(0, tokens.length),
-    blockStarts: Int32Array.of(0, blockCount),
+    blockStarts: Int32Array.of(0),
     blocks: Int32Array.from({ length: blockCount }, (_, i) => i + 1),
     outputRows: Int32Array.of(tokens.length - 1),
     outputKinds: Uint8Array.of(OUTPUT_LOGITS),

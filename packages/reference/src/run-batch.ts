@@ -5,6 +5,7 @@ import {
   type BatchResult,
   type Op,
   OUTPUT_LOGITS,
+  tableOf,
   type WeightId,
 } from '@stet/backend';
 import { slotsOf } from './kv-store.js';
@@ -188,9 +189,8 @@ class BatchRun {
 function slotsByRow(batch: Batch, blockSize: number): Int32Array[] {
   const slots: Int32Array[] = [];
   for (let s = 0; s + 1 < batch.rowStarts.length; s++) {
-    const blocks = batch.blocks.subarray(batch.blockStarts[s], batch.blockStarts[s + 1]);
     const positionCount = batch.positions[batch.rowStarts[s + 1] - 1] + 1;
-    const sequence = slotsOf(blocks, blockSize, positionCount);
+    const sequence = slotsOf(tableOf(batch, s, blockSize), blockSize, positionCount);
     for (let row = batch.rowStarts[s]; row < batch.rowStarts[s + 1]; row++) slots.push(sequence);
   }
   return slots;

@@ -21,7 +21,7 @@ export function batchOf(parts: readonly SequencePart[]): Batch {
     tokens: Int32Array.from(parts.flatMap((part) => part.tokens)),
     positions: Int32Array.from(parts.flatMap((part) => part.tokens.map((_, i) => part.start + i))),
     rowStarts: Int32Array.from(rowStarts),
-    blockStarts: Int32Array.from(blockStarts),
+    blockStarts: Int32Array.from(blockStarts.slice(0, -1)),
     blocks: Int32Array.from(parts.flatMap((part) => part.blocks)),
     outputRows: Int32Array.from({ length: rowCount }, (_, row) => row),
     outputKinds: new Uint8Array(rowCount).fill(OUTPUT_LOGITS),

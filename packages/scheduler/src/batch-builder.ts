@@ -1,4 +1,5 @@
 import { assert, type Batch, OUTPUT_ARGMAX, OUTPUT_LOGITS } from '@stet/backend';
+import type { BlockArena } from './block-arena.js';
 import type { Sequence } from './sequence.js';
 
 /** Rows of one sequence in a batch. */
@@ -19,8 +20,9 @@ export interface OutputRange {
   readonly logitsIndex: number;
 }
 
-/** Columns of one batch, filled range by range. Its arrays are reused: a batch lives until the next `reset`. */
+/** Columns of one batch, filled range by range. Its arrays are reused, and its tables stand in the arena: a batch lives until the next `reset`. */
 export class BatchBuilder {
+  private readonly arena: BlockArena;
   private readonly maxRows: number;
   private readonly tokens: Int32Array;
   private readonly positions: Int32Array;
@@ -28,18 +30,18 @@ export class BatchBuilder {
   private readonly blockStarts: Int32Array;
   private readonly outputRows: Int32Array;
   private readonly outputKinds: Uint8Array;
-  private blocks = new Int32Array(256);
   private rows = 0;
   private sequences = 0;
   private outputs = 0;
   private logits = 0;
 
-  constructor(maxRows: number) {
+  constructor(arena: BlockArena, maxRows: number) {
+    this.arena = arena;
     this.maxRows = maxRows;
     this.tokens = new Int32Array(maxRows);
     this.positions = new Int32Array(maxRows);
     this.rowStarts = new Int32Array(maxRows + 1);
-    this.blockStarts = new Int32Array(maxRows + 1);
+    this.blockStarts = new Int32Array(maxRows);
     this.outputRows = new Int32Array(maxRows);
     this.outputKinds = new Uint8Array(maxRows);
   }
@@ -55,23 +57,23 @@ export class BatchBuilder {
     this.logits = 0;
   }
 
-  /** Adds rows of a sequence whose table holds all their positions. `blockCount`: blocks of the table up to the last row's. */
-  add(sequence: Sequence, range: RowRange, blockCount: number): OutputRange {
+  /** Adds rows of a sequence whose table holds all their positions. */
+  add(sequence: Sequence, range: RowRange): OutputRange {
     assert(
       this.rows + range.rowCount <= this.maxRows && range.rowCount > 0,
       `${range.rowCount} rows do not fit into the batch`,
     );
     const output = this.addRows(sequence, range);
-    this.addBlocks(sequence.table.blocks.subarray(0, blockCount));
+    this.endSequence(this.arena.place(sequence.table));
     return output;
   }
 
   /** Adds rows of a fixed window: those of the range, then padding up to `windowTokens`, which writes K/V that nobody reads. */
-  addWindow(sequence: Sequence, range: RowRange, windowTokens: number, blockCount: number): OutputRange {
+  addWindow(sequence: Sequence, range: RowRange, windowTokens: number): OutputRange {
     assert(this.rows + windowTokens <= this.maxRows, 'a window does not fit into the batch');
     const output = this.addRows(sequence, range);
     this.addPadding(range.start + range.rowCount, windowTokens - range.rowCount);
-    this.addBlocks(sequence.table.blocks.subarray(0, blockCount));
+    this.endSequence(this.arena.place(sequence.table));
     return output;
   }
 
@@ -79,7 +81,7 @@ export class BatchBuilder {
   addScratch(windowTokens: number, blockCount: number): void {
     assert(this.rows + windowTokens <= this.maxRows, 'a scratch window does not fit into the batch');
     this.addPadding(0, windowTokens);
-    this.addBlocks(new Int32Array(blockCount));
+    this.endSequence(this.arena.placeZeros(blockCount));
   }
 
   /** The batch, or undefined without rows. */
@@ -89,8 +91,8 @@ export class BatchBuilder {
       tokens: this.tokens.subarray(0, this.rows),
       positions: this.positions.subarray(0, this.rows),
       rowStarts: this.rowStarts.subarray(0, this.sequences + 1),
-      blockStarts: this.blockStarts.subarray(0, this.sequences + 1),
-      blocks: this.blocks.subarray(0, this.blockStarts[this.sequences]!),
+      blockStarts: this.blockStarts.subarray(0, this.sequences),
+      blocks: this.arena.blocks,
       outputRows: this.outputRows.subarray(0, this.outputs),
       outputKinds: this.outputKinds.subarray(0, this.outputs),
     };
@@ -125,17 +127,8 @@ export class BatchBuilder {
     if (wants === 'logits') this.logits++;
   }
 
-  private addBlocks(blocks: Int32Array): void {
-    const start = this.blockStarts[this.sequences]!;
-    const end = start + blocks.length;
-    if (end > this.blocks.length) {
-      const grown = new Int32Array(Math.max(end, this.blocks.length * 2));
-      grown.set(this.blocks);
-      this.blocks = grown;
-    }
-    this.blocks.set(blocks, start);
-    this.sequences++;
+  private endSequence(blockStart: number): void {
+    this.blockStarts[this.sequences++] = blockStart;
     this.rowStarts[this.sequences] = this.rows;
-    this.blockStarts[this.sequences] = end;
   }
 }

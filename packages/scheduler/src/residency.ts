@@ -1,5 +1,6 @@
 import { assert } from '@stet/backend';
 import type { KvCache } from '@stet/kv-cache';
+import type { BlockArena } from './block-arena.js';
 import type { SequenceEvent } from './events.js';
 import { alignUp } from './fixed-shape.js';
 import { SequenceQueue, serviceOrder } from './queues.js';
@@ -15,12 +16,14 @@ export class Residency {
   readonly running = new SequenceQueue();
   preemptions = 0;
   private readonly kv: KvCache;
+  private readonly arena: BlockArena;
   private readonly maxRunning: number;
   /** Rows of a window of a fixed-shape backend, 1 otherwise: a deterministic table holds whole windows. */
   private readonly windowTokens: number;
 
-  constructor(kv: KvCache, maxRunning: number, windowTokens: number) {
+  constructor(kv: KvCache, arena: BlockArena, maxRunning: number, windowTokens: number) {
     this.kv = kv;
+    this.arena = arena;
     this.maxRunning = maxRunning;
     this.windowTokens = windowTokens;
   }
@@ -90,6 +93,7 @@ export class Residency {
 
   private dropBlocks(sequence: Sequence): void {
     this.kv.shrink(sequence.table, 0);
+    this.arena.forget(sequence.table);
     sequence.canonicalCount = 0;
     sequence.kvCount = 0;
     sequence.epoch++;

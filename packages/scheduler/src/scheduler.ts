@@ -1,6 +1,7 @@
 import { assert, type BackendInfo, type StepResult, StetError } from '@stet/backend';
 import { KvCache, type KvCacheStats } from '@stet/kv-cache';
 import { applyStep } from './apply.js';
+import { BlockArena } from './block-arena.js';
 import { checkRequest } from './check-request.js';
 import type { Drafter } from './drafter.js';
 import { Drafting } from './drafting.js';
@@ -51,6 +52,7 @@ export class Scheduler {
   private readonly config: SchedulerConfig;
   private readonly limits: SchedulerLimits;
   private readonly kv: KvCache;
+  private readonly arena = new BlockArena();
   private readonly residency: Residency;
   private readonly draft: StepDraft;
   private readonly sampler: Sampler;
@@ -82,8 +84,9 @@ export class Scheduler {
     this.windowTokens = config.canonicalShape?.windowTokens ?? 1;
     const { blockCount, blockSize, prefixCache = 'on' } = config;
     this.kv = new KvCache({ blockCount, blockSize, prefixCache });
-    this.residency = new Residency(this.kv, this.limits.maxRunning, this.windowTokens);
-    this.draft = new StepDraft(this.kv, { fast: this.limits.fastBudget, canonical: this.limits.canonicalBudget });
+    this.residency = new Residency(this.kv, this.arena, this.limits.maxRunning, this.windowTokens);
+    const { fastBudget, canonicalBudget } = this.limits;
+    this.draft = new StepDraft(this.kv, this.arena, { fast: fastBudget, canonical: canonicalBudget });
     this.sampler = new Sampler(config.vocabSize);
   }
 
@@ -205,6 +208,8 @@ export class Scheduler {
     this.kv.check([...running].map((sequence) => sequence.table));
     for (const sequence of waiting) assert(sequence.table.length === 0, `waiting sequence ${sequence.id} holds blocks`);
     for (const sequence of running) sequence.check();
+    // One more table may be the zeros of scratch windows.
+    assert(this.arena.tableCount <= running.length + 1, 'the arena keeps tables of sequences that hold no blocks');
   }
 
   /** True for a block whose contents nobody may read again; tests fill those with garbage. */

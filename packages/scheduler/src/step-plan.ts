@@ -1,6 +1,7 @@
 import { assert, type CanonicalShape, type Step } from '@stet/backend';
 import type { KvCache } from '@stet/kv-cache';
 import { BatchBuilder, type OutputRange, type RowRange } from './batch-builder.js';
+import type { BlockArena } from './block-arena.js';
 import type { Sequence } from './sequence.js';
 
 export type Schedule = 'fast' | 'canonical';
@@ -25,19 +26,26 @@ export interface PlannedStep {
 /** A step under construction: two batches with a row budget each. */
 export class StepDraft {
   private readonly kv: KvCache;
+  private readonly arena: BlockArena;
   private readonly builders: Record<Schedule, BatchBuilder>;
   private readonly budgets: Record<Schedule, number>;
   private runs: PlannedRun[] = [];
   private stepNumber = 0;
 
-  constructor(kv: KvCache, budgets: Record<Schedule, number>) {
+  constructor(kv: KvCache, arena: BlockArena, budgets: Record<Schedule, number>) {
     this.kv = kv;
+    this.arena = arena;
     this.budgets = budgets;
-    this.builders = { fast: new BatchBuilder(budgets.fast), canonical: new BatchBuilder(budgets.canonical) };
+    this.builders = {
+      fast: new BatchBuilder(arena, budgets.fast),
+      canonical: new BatchBuilder(arena, budgets.canonical),
+    };
   }
 
+  /** Begins a step; none may be in flight. */
   reset(stepNumber: number): void {
     this.stepNumber = stepNumber;
+    this.arena.compact();
     this.builders.fast.reset();
     this.builders.canonical.reset();
     this.runs = [];
@@ -53,8 +61,9 @@ export class StepDraft {
   }
 
   add(sequence: Sequence, schedule: Schedule, range: RowRange): void {
-    const blockCount = this.kv.blocksFor(range.start + range.rowCount);
-    const output = this.builders[schedule].add(sequence, range, blockCount);
+    const needed = this.kv.blocksFor(range.start + range.rowCount);
+    assert(sequence.table.length >= needed, `the table of sequence ${sequence.id} does not hold its rows`);
+    const output = this.builders[schedule].add(sequence, range);
     this.note(sequence, schedule, range, output);
   }
 
@@ -65,7 +74,9 @@ export class StepDraft {
     if (windows.length === 0) return;
     const builder = this.builders.canonical;
     for (const { sequence, range } of windows) {
-      const output = builder.addWindow(sequence, range, windowTokens, this.kv.blocksFor(range.start + windowTokens));
+      const needed = this.kv.blocksFor(range.start + windowTokens);
+      assert(sequence.table.length >= needed, `the table of sequence ${sequence.id} does not hold its window`);
+      const output = builder.addWindow(sequence, range, windowTokens);
       this.note(sequence, 'canonical', range, output);
     }
     for (let i = windows.length; i < sequenceCount; i++)

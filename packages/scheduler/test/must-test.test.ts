@@ -1,3 +1,4 @@
+import { tableOf } from '@stet/backend';
 import type { FakeScript } from '@stet/testing';
 import { fakeContinuation } from '@stet/testing';
 import { describe, expect, it } from 'vitest';
@@ -75,7 +76,9 @@ describe('must-test list', () => {
     const requests = prompts(12).map((prompt, i) => request({ prompt, kind: i % 3 ? 'deterministic' : 'ordinary' }));
     for (const one of requests) rig.add(one);
     await rig.run(({ step }) => {
-      for (const batch of [step.fast, step.canonical]) expect(batch?.blocks ?? []).not.toContain(0);
+      for (const batch of [step.fast, step.canonical]) {
+        for (let s = 0; s < (batch?.blockStarts.length ?? 0); s++) expect(tableOf(batch!, s, 4)).not.toContain(0);
+      }
       const { free, cached, held, total } = rig.scheduler.stats().kv;
       expect(free + cached + held).toBe(total);
     });
@@ -257,7 +260,7 @@ describe('must-test list', () => {
     const one = request({ maxTokens: 30 });
     rig.add(one);
     await rig.step();
-    await rig.step((planned) => rig.backend.poison(planned.step.fast!.blocks));
+    await rig.step((planned) => rig.backend.poison(tableOf(planned.step.fast!, 0, 4)));
     await rig.run();
     expect(() => checkAnswers(rig, [one])).toThrow('expected');
   });

@@ -104,7 +104,7 @@ function prefillBatch(sequences: readonly (readonly number[])[], firstOutputs: r
     tokens: Int32Array.from(sequences.flat()),
     positions: Int32Array.from(sequences.flatMap((sequence) => sequence.map((_, position) => position))),
     rowStarts: Int32Array.from(rowStarts),
-    blockStarts: Int32Array.from(blockStarts),
+    blockStarts: Int32Array.from(blockStarts.slice(0, -1)),
     blocks: Int32Array.from({ length: blockCount }, (_, i) => i + 1),
     outputRows: Int32Array.from(outputRows),
     outputKinds: new Uint8Array(outputRows.length).fill(OUTPUT_ARGMAX),

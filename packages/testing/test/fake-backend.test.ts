@@ -15,7 +15,7 @@ function rows(tokens: number[], position: number, blocks: number[]): Batch {
     tokens: Int32Array.from(tokens),
     positions: Int32Array.from(tokens, (_, i) => position + i),
     rowStarts: Int32Array.of(0, tokens.length),
-    blockStarts: Int32Array.of(0, blocks.length),
+    blockStarts: Int32Array.of(0),
     blocks: Int32Array.from(blocks),
     outputRows: Int32Array.from(tokens, (_, i) => i),
     outputKinds: Uint8Array.from(tokens, (_, i) => (i === tokens.length - 1 ? OUTPUT_LOGITS : OUTPUT_ARGMAX)),
@@ -225,7 +225,7 @@ describe('FakeBackend', () => {
       {
         fast: {
           rowCount: 5,
-          sequences: [{ position: 0, tokens: prompt, blocks }],
+          sequences: [{ position: 0, tokens: prompt, blocks: [7] }],
           outputRows: [0, 1, 2, 3, 4],
           injectedRows: [0, 1, 2, 3, 4],
         },

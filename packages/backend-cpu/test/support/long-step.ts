@@ -31,7 +31,7 @@ export function promptBatch(rowCount: number, first = 1): Batch {
     tokens: Int32Array.from({ length: rowCount }, (_, row) => (row * 37) % 1024),
     positions: Int32Array.from({ length: rowCount }, (_, row) => row),
     rowStarts: Int32Array.of(0, rowCount),
-    blockStarts: Int32Array.of(0, blocks.length),
+    blockStarts: Int32Array.of(0),
     blocks,
     outputRows: Int32Array.of(rowCount - 1),
     outputKinds: Uint8Array.of(1),

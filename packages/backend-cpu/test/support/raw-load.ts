@@ -39,6 +39,7 @@ function columnsOf(batch: Batch): Int32Array {
     ...positions,
     ...rowStarts,
     ...blockStarts,
+    blocks.length,
     ...outputRows,
     ...outputKinds,
     ...blocks,

@@ -99,7 +99,7 @@ export class Traffic {
         rows.flatMap(({ first, count }) => Array.from({ length: count }, (_, i) => first + i)),
       ),
       rowStarts: Int32Array.from(rowStarts),
-      blockStarts: Int32Array.from(blockStarts),
+      blockStarts: Int32Array.from(blockStarts.slice(0, -1)),
       blocks: Int32Array.from(rows.flatMap(({ blocks }) => blocks)),
       outputRows: Int32Array.from(outputRows),
       outputKinds: Uint8Array.from(outputRows, () => random.pick([OUTPUT_ARGMAX, OUTPUT_LOGITS])),

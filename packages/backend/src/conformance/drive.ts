@@ -35,11 +35,22 @@ export function batchOf(sequences: readonly Rows[]): Batch {
     tokens: Int32Array.from(sequences.flatMap((rows) => rows.tokens)),
     positions: Int32Array.from(sequences.flatMap((rows) => rows.tokens.map((_, i) => rows.position + i))),
     rowStarts: Int32Array.from(prefixSums(sequences.map((rows) => rows.tokens.length))),
-    blockStarts: Int32Array.from(prefixSums(sequences.map((rows) => rows.blocks.length))),
+    blockStarts: Int32Array.from(prefixSums(sequences.map((rows) => rows.blocks.length)).slice(0, -1)),
     blocks: Int32Array.from(sequences.flatMap((rows) => rows.blocks)),
     outputRows: Int32Array.from(outputRows),
     outputKinds: Uint8Array.from(outputRows, (row) => (wants[row] === 'logits' ? OUTPUT_LOGITS : OUTPUT_ARGMAX)),
   };
+}
+
+/** A batch of {@link batchOf} with its tables in reverse order, and around each of them ids that no block has. */
+export function scatterTables(batch: Batch): Batch {
+  const blocks = [-1];
+  const blockStarts = new Int32Array(batch.blockStarts.length);
+  for (let s = blockStarts.length - 1; s >= 0; s--) {
+    blockStarts[s] = blocks.length;
+    blocks.push(...batch.blocks.subarray(batch.blockStarts[s], batch.blockStarts[s + 1]), -1);
+  }
+  return { ...batch, blockStarts, blocks: Int32Array.from(blocks) };
 }
 
 /** (lengths.length + 1): where each part begins and the last one ends. */
@@ -60,9 +71,10 @@ function wantOf(want: Want | readonly Want[], row: number): Want {
 export async function forward(
   backend: Backend,
   step: { fast?: readonly Rows[]; canonical?: readonly Rows[] },
+  layout: (batch: Batch) => Batch = (batch) => batch,
 ): Promise<{ fast: Answers; canonical: Answers }> {
-  const fast = step.fast && batchOf(step.fast);
-  const canonical = step.canonical && batchOf(step.canonical);
+  const fast = step.fast && layout(batchOf(step.fast));
+  const canonical = step.canonical && layout(batchOf(step.canonical));
   const result = await backend.forward({ ...(fast && { fast }), ...(canonical && { canonical }) });
   return {
     fast: answersOf('fast', fast, result.fast, backend.info.vocabSize),

@@ -116,7 +116,7 @@ function chunkBatch(tokens: Int32Array, start: number, blocks: Int32Array, wante
     tokens,
     positions: tokens.map((_, row) => start + row),
     rowStarts: Int32Array.of(0, tokens.length),
-    blockStarts: Int32Array.of(0, blocks.length),
+    blockStarts: Int32Array.of(0),
     blocks,
     outputRows: Int32Array.from(wanted),
     outputKinds: new Uint8Array(wanted.length).fill(OUTPUT_LOGITS),

@@ -6,6 +6,7 @@ import {
   type Step,
   type StepResult,
   StetError,
+  tableOf,
 } from '@stet/backend';
 import { type FakeMemory, fillWithGarbage } from './fake-memory.js';
 import type { FakeBackendOptions, FakeStepLog } from './fake-options.js';
@@ -175,8 +176,7 @@ function writtenBlocks(step: Step, blockSize: number): number[] {
     if (!batch) continue;
     for (let s = 0; s + 1 < batch.rowStarts.length; s++) {
       const first = Math.floor(batch.positions[batch.rowStarts[s]!]! / blockSize);
-      const last = Math.floor(batch.positions[batch.rowStarts[s + 1]! - 1]! / blockSize);
-      for (let i = first; i <= last; i++) written.push(batch.blocks[batch.blockStarts[s]! + i]!);
+      written.push(...tableOf(batch, s, blockSize).subarray(first));
     }
   }
   return written;

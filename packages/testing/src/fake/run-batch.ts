@@ -1,4 +1,4 @@
-import { type Batch, type BatchResult, OUTPUT_LOGITS } from '@stet/backend';
+import { type Batch, type BatchResult, OUTPUT_LOGITS, tableOf } from '@stet/backend';
 import { mix32 } from '../hash.js';
 import type { FakeMemory } from './fake-memory.js';
 import type { FakeBackendOptions, FakeBatchLog, FakeFault } from './fake-options.js';
@@ -52,7 +52,7 @@ export function runBatch(
     result.runnerUpLogit[output] = runnerUpLogit(logits, argmax, wantsLogits, options.fault);
     output++;
   });
-  return { result, log: logOf(batch, injectedRows) };
+  return { result, log: logOf(batch, memory.blockSize, injectedRows) };
 }
 
 function runnerUpLogit(logits: Float32Array, argmax: number, wantsLogits: boolean, fault: FakeFault = 'none'): number {
@@ -88,7 +88,7 @@ export function writeBatch(
   const { fault, seed = 0, fastKvDeviates = true } = options;
   const candidateBit = schedule === 'fast' && fastKvDeviates ? CANDIDATE_BIT : 0;
   for (let s = 0; s + 1 < batch.rowStarts.length; s++) {
-    const table = tableOf(memory, batch, s, fault);
+    const table = faultyTable(memory, batch, s, fault);
     const slot = (position: number): number =>
       table[Math.floor(position / blockSize)]! * blockSize + (position % blockSize);
     const windowStart = batch.positions[batch.rowStarts[s]!]!;
@@ -136,8 +136,13 @@ function countCandidate(candidates: number, word: number, position: number): num
 }
 
 /** The blocks of sequence s. */
-function tableOf({ blockCount }: FakeMemory, batch: Batch, s: number, fault: FakeFault = 'none'): number[] {
-  const table = [...batch.blocks.subarray(batch.blockStarts[s]!, batch.blockStarts[s + 1]!)];
+function faultyTable(
+  { blockCount, blockSize }: FakeMemory,
+  batch: Batch,
+  s: number,
+  fault: FakeFault = 'none',
+): number[] {
+  const table = [...tableOf(batch, s, blockSize)];
   switch (fault) {
     case 'ignoresBlockTables':
       return table.map((_, index) => Math.min(index + 1, blockCount - 1));
@@ -197,11 +202,11 @@ function withFault(
   }
 }
 
-function logOf(batch: Batch, injectedRows: number[]): FakeBatchLog {
+function logOf(batch: Batch, blockSize: number, injectedRows: number[]): FakeBatchLog {
   const sequences = Array.from({ length: batch.rowStarts.length - 1 }, (_, s) => ({
     position: batch.positions[batch.rowStarts[s]!]!,
     tokens: [...batch.tokens.subarray(batch.rowStarts[s], batch.rowStarts[s + 1])],
-    blocks: [...batch.blocks.subarray(batch.blockStarts[s], batch.blockStarts[s + 1])],
+    blocks: [...tableOf(batch, s, blockSize)],
   }));
   return { rowCount: batch.tokens.length, sequences, outputRows: [...batch.outputRows], injectedRows };
 }

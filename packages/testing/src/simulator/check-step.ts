@@ -1,4 +1,4 @@
-import type { Batch } from '@stet/backend';
+import { type Batch, tableOf } from '@stet/backend';
 import type { PlannedRun, PlannedStep } from '@stet/scheduler';
 import { must } from './failure.js';
 import type { Swarm } from './swarm.js';
@@ -60,9 +60,8 @@ function checkBudget(name: string, batch: Batch | undefined, budget: number): vo
 
 function entriesOf(batch: Batch, blockSize: number): { blocks: Int32Array; written: Int32Array }[] {
   return Array.from({ length: batch.rowStarts.length - 1 }, (_, s) => {
-    const blocks = batch.blocks.subarray(batch.blockStarts[s]!, batch.blockStarts[s + 1]!);
+    const blocks = tableOf(batch, s, blockSize);
     const first = Math.floor(batch.positions[batch.rowStarts[s]!]! / blockSize);
-    const last = Math.floor(batch.positions[batch.rowStarts[s + 1]! - 1]! / blockSize);
-    return { blocks, written: blocks.subarray(first, last + 1) };
+    return { blocks, written: blocks.subarray(first) };
   });
 }

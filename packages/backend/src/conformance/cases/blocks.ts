@@ -1,5 +1,5 @@
 import { blocksFor, type ConformanceCase, tablesFor } from '../case.js';
-import { expectEqualAnswers, feed, forward, type Rows } from '../drive.js';
+import { expectEqualAnswers, feed, forward, type Rows, scatterTables } from '../drive.js';
 import { random } from '../random.js';
 
 export const blockCases: ConformanceCase[] = [
@@ -59,6 +59,21 @@ export const blockCases: ConformanceCase[] = [
       const decoded = (await forward(backend, { canonical: again })).canonical;
       for (const [place, i] of [3, 1, 2].entries()) {
         expectEqualAnswers(decoded[place]!, await solo(i), `sequence ${i}, last position decoded again`);
+      }
+    },
+  },
+  {
+    group: 'blocks',
+    name: 'block tables may stand anywhere in the blocks, in any order, with anything between them',
+    scope: 'eachModel',
+    async run({ load, sequences, solo }) {
+      const backend = await load();
+      const tables = tablesFor(sequences);
+      const order = [3, 1, 2];
+      const rows = order.map((i): Rows => ({ tokens: sequences[i]!, position: 0, blocks: tables[i]! }));
+      const { canonical } = await forward(backend, { canonical: rows }, scatterTables);
+      for (const [place, answers] of canonical.entries()) {
+        expectEqualAnswers(answers, await solo(order[place]!), `sequence ${order[place]}, scattered tables`);
       }
     },
   },
