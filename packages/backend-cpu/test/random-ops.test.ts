@@ -5,7 +5,7 @@ import { createReferenceOpRunner } from '@stet/reference';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createCpuOpRunner } from '../src/index.js';
-import { isas } from './support/machine.js';
+import { isas, withoutAddon } from './support/machine.js';
 import { Random } from './support/random.js';
 
 const reference = createReferenceOpRunner();
@@ -116,6 +116,8 @@ const cases: Readonly<Record<OpCase['kind'], fc.Arbitrary<OpCase>>> = {
 };
 
 afterAll(() => reference.close());
+
+it.skipIf(withoutAddon === undefined)(`kernels on random shapes are not tested here (${withoutAddon})`, () => {});
 
 describe.each(isas)('%s kernels on random shapes', (isa) => {
   const canonical = createCpuOpRunner({ isa });

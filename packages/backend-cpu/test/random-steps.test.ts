@@ -3,7 +3,7 @@ import { expectEqualBits } from '@stet/backend/conformance';
 import { createReferenceBackend } from '@stet/reference';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../src/index.js';
-import { isas } from './support/machine.js';
+import { isas, withoutAddon } from './support/machine.js';
 import { Random } from './support/random.js';
 import { type RandomModel, randomModel } from './support/random-model.js';
 import { Traffic } from './support/traffic.js';
@@ -14,6 +14,8 @@ const maxRows = 100;
 
 /** Different kernels, so a tolerance: the error of a row of logits, relative to the row. bf16 inputs err by 0.2 % a product. */
 const FAST_TOLERANCE = 0.05;
+
+it.skipIf(withoutAddon === undefined)(`random models and batches are not tested here (${withoutAddon})`, () => {});
 
 describe.each(isas)('%s on random models and batches', (isa) => {
   it('gives the bits of the reference for canonical batches and stays close for fast ones', {
