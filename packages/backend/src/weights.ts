@@ -1,3 +1,4 @@
+import { assertNever } from './errors.js';
 import type { WeightSpec } from './plan.js';
 
 /**
@@ -11,6 +12,20 @@ export type WeightData =
   | { readonly kind: 'q8'; readonly quants: Int8Array; readonly scales: Float32Array }
   /** Norm weights and biases. */
   | { readonly kind: 'vector'; readonly values: Float32Array };
+
+/** Bytes of the arrays of a weight. */
+export function weightBytes(data: WeightData): number {
+  switch (data.kind) {
+    case 'bf16':
+      return data.bits.byteLength;
+    case 'q8':
+      return data.quants.byteLength + data.scales.byteLength;
+    case 'vector':
+      return data.values.byteLength;
+    default:
+      return assertNever(data);
+  }
+}
 
 /** Where a backend takes its weights from, one at a time, while it loads. */
 export interface WeightSource {

@@ -1,11 +1,11 @@
 import {
-  assertNever,
   type BackendLoad,
   checkLoadSignal,
   checkWeightData,
   type Plan,
   StetError,
   type WeightData,
+  weightBytes,
 } from '@stet/backend';
 import { type RopeTables, ropeTables } from '@stet/backend/numerics';
 import { allocateKv, type KvLayer } from './kv-store.js';
@@ -34,7 +34,7 @@ export async function loadModel(load: BackendLoad): Promise<LoadedModel> {
     return {
       plan,
       weights,
-      weightBytes: weights.reduce((sum, data) => sum + bytesOf(data), 0),
+      weightBytes: weights.reduce((sum, data) => sum + weightBytes(data), 0),
       ropes: plan.ropes.map((rope) => ropeTables(rope, plan.contextLength)),
       buffers: plan.buffers.map((buffer) => new Float32Array(maxRows * buffer.width)),
       kv: allocateKv(plan, blockSize * blockCount),
@@ -59,17 +59,4 @@ async function readWeights(load: BackendLoad): Promise<WeightData[]> {
   }
   checkLoadSignal(signal);
   return weights;
-}
-
-function bytesOf(data: WeightData): number {
-  switch (data.kind) {
-    case 'bf16':
-      return data.bits.byteLength;
-    case 'q8':
-      return data.quants.byteLength + data.scales.byteLength;
-    case 'vector':
-      return data.values.byteLength;
-    default:
-      return assertNever(data);
-  }
 }

@@ -23,7 +23,7 @@ const LEARNING_RATE = 0.02;
  * Chooses, step by step, whether deterministic sequences decode directly in the canonical batch or by verified windows,
  * and of what size: whatever gives most tokens a second, ordinary ones included. What a way promises is the model of
  * both forwards, with the mismatches seen, times how well its promises were kept. So deterministic traffic of 0 % costs
- * nothing, and of 100 % no more than running it canonically.
+ * nothing, and of 100 % about what running it canonically does, plus what is spent on trying.
  */
 export function auto(options: AutoOptions = {}): VerifyPolicy {
   const { calibration, maxHoldMs = 100, nearTieGap = 0.02 } = options;

@@ -6,7 +6,7 @@ import {
   checkWeightData,
   NUMERICS_ID,
   StetError,
-  type WeightData,
+  weightBytes,
 } from '@stet/backend';
 import { type FakeBackend, ToyBackend } from './fake-backend.js';
 import { type FakeMemory, fakeMemory, memoryBytes } from './fake-memory.js';
@@ -70,18 +70,7 @@ async function readWeights(load: BackendLoad, options: FakeBackendOptions): Prom
   return bytes;
 }
 
-function weightBytes(data: WeightData): number {
-  switch (data.kind) {
-    case 'bf16':
-      return data.bits.byteLength;
-    case 'q8':
-      return data.quants.byteLength + data.scales.byteLength;
-    case 'vector':
-      return data.values.byteLength;
-  }
-}
-
-function infoOf(load: BackendLoad, memory: FakeMemory, weightBytes: number, options: FakeBackendOptions): BackendInfo {
+function infoOf(load: BackendLoad, memory: FakeMemory, loadedBytes: number, options: FakeBackendOptions): BackendInfo {
   const { mismatchRate = 0, fastKvDeviates = true, script, canonicalShape, fault = 'none' } = options;
   const isSame = mismatchRate === 0 && !fastKvDeviates && !script && fault === 'none';
   return {
@@ -96,6 +85,6 @@ function infoOf(load: BackendLoad, memory: FakeMemory, weightBytes: number, opti
     blockSize: load.blockSize,
     blockCount: load.blockCount,
     maxRows: load.maxRows,
-    memory: { weightBytes, kvBytes: memoryBytes(memory), scratchBytes: 0 },
+    memory: { weightBytes: loadedBytes, kvBytes: memoryBytes(memory), scratchBytes: 0 },
   };
 }
