@@ -17,14 +17,17 @@ export const errorCodes = {
   STET_ERR_OUT_OF_MEMORY: 'Lower the number of K/V blocks or rows, or use a smaller model.',
   // model files
   STET_ERR_MODEL_NOT_FOUND:
-    'Give the path of a model folder with config.json, or the name of the embedded model: tales.',
-  STET_ERR_BAD_CONFIG: 'Fix the named field of config.json.',
+    'Give a model folder with config.json, a .gguf file, or the name of the embedded model: tales. `stet pull` fetches one.',
+  STET_ERR_BAD_CONFIG: 'Fix the named field of the config.',
   STET_ERR_UNKNOWN_ARCHITECTURE: 'Use a model of one of the architectures that the message lists.',
   STET_ERR_BAD_SAFETENSORS: 'The file is damaged or is not safetensors; fetch it again.',
+  STET_ERR_BAD_GGUF: 'The file is damaged or is not a GGUF file that Stet reads; fetch it again.',
   STET_ERR_MISSING_TENSOR: 'The checkpoint lacks a tensor of its architecture; fetch all its files.',
   STET_ERR_BAD_TENSOR: 'The tensor has another shape or type than its architecture asks for.',
-  STET_ERR_BAD_TOKENIZER: 'tokenizer.json is missing, damaged or of a kind that is not supported.',
+  STET_ERR_BAD_TOKENIZER: 'The tokenizer is missing, damaged or of a kind that is not supported.',
   STET_ERR_BAD_CHAT_TEMPLATE: 'The chat template failed or is missing; send a plain prompt instead of messages.',
+  STET_ERR_DOWNLOAD:
+    'Check the name of the model and the network, then run `stet pull` again: it goes on where it stopped.',
   // requests
   STET_ERR_BAD_REQUEST: 'Fix the named parameter.',
   STET_ERR_CONTEXT_LENGTH: 'Shorten the prompt or ask for fewer tokens.',

@@ -20,11 +20,13 @@ export type OpCase =
       readonly table: WeightData;
       readonly tokens: Int32Array;
     }
-  /** → `output` (rowCount × width) */
+  /** weight (width / groupCount) → `output` (rowCount × width) */
   | {
       readonly kind: 'rmsNorm';
       readonly width: number;
       readonly epsilon: number;
+      /** 1 by default. */
+      readonly groupCount?: number;
       readonly weight: Float32Array;
       readonly input: Float32Array;
     }
@@ -57,6 +59,8 @@ export type OpCase =
       readonly kvHeadCount: number;
       readonly headSize: number;
       readonly blockSize: number;
+      /** Sliding window, in positions; the whole context by default. */
+      readonly windowSize?: number;
       readonly key: Float32Array;
       readonly value: Float32Array;
       readonly query: Float32Array;

@@ -58,11 +58,17 @@ export interface RopeSpec {
 export type Op =
   /** output row = row `token` of the matrix `table`. */
   | { readonly kind: 'embed'; readonly table: WeightId; readonly output: BufferId }
+  /**
+   * Normalizes each row; with `groupCount`, each of so many equal parts of the row by itself (norms of query and key
+   * heads). The parts share the weight, whose size is width / groupCount. Output may be input.
+   */
   | {
       readonly kind: 'rmsNorm';
       readonly input: BufferId;
       readonly weight: WeightId;
       readonly epsilon: number;
+      /** 1 by default. */
+      readonly groupCount?: number;
       readonly output: BufferId;
     }
   | {
@@ -76,12 +82,17 @@ export type Op =
   | { readonly kind: 'rope'; readonly buffer: BufferId; readonly headCount: number; readonly rope: RopeId }
   /** Quantizes k and v and stores them at (layer, block, offset) of the row's position. All rows are written before any reads. */
   | { readonly kind: 'kvWrite'; readonly layer: number; readonly key: BufferId; readonly value: BufferId }
-  /** Causal attention of each query head over positions 0..position of the row's own block table. */
+  /**
+   * Causal attention of each query head over the row's own block table: over positions 0..position, or, with
+   * `windowSize`, over the last `windowSize` of them, the row's own among them.
+   */
   | {
       readonly kind: 'attention';
       readonly layer: number;
       readonly query: BufferId;
       readonly headCount: number;
+      /** Sliding window, in positions; the whole context by default. */
+      readonly windowSize?: number;
       readonly output: BufferId;
     }
   | { readonly kind: 'swiglu'; readonly gate: BufferId; readonly up: BufferId; readonly output: BufferId }
