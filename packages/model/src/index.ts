@@ -1,3 +1,10 @@
+export {
+  type BiasConfig,
+  type DecoderConfig,
+  type Family,
+  families,
+  type LayerConfig,
+} from './config/decoder-config.js';
 export type { GenerationDefaults } from './config/generation-config.js';
 export {
   type LlamaConfig,
@@ -11,6 +18,7 @@ export { type Hasher, javascriptHasher } from './digest/hasher.js';
 export { memorySource } from './files/memory-source.js';
 export type { FileSource } from './files/source.js';
 export { type LoadedModel, type LoadOptions, loadModel } from './load-model.js';
+export { decoderPlan } from './plan/decoder-plan.js';
 export { llamaPlan } from './plan/llama-plan.js';
 export { ropeSpec } from './plan/rope.js';
 export { type Checkpoint, openCheckpoint } from './safetensors/checkpoint.js';
@@ -26,4 +34,5 @@ export { renderChat } from './text/render-chat.js';
 export { createStreamDecoder, type DecodeState, type StreamDecoder } from './text/stream-decoder.js';
 export type { TokenPieces, TokenPlace } from './text/token-pieces.js';
 export { createTokenizer, type Tokenizer, type TokenizerOptions } from './text/tokenizer.js';
+export type { StoredTensor, TensorRows, TensorType, WeightPlaces } from './weights/stored-tensor.js';
 export { tensorWeights } from './weights/tensor-weights.js';

@@ -6,6 +6,8 @@ import { badConfig } from './config-error.js';
 export type RopeConfig =
   | { readonly type: 'default'; readonly theta: number }
   | { readonly type: 'linear'; readonly theta: number; readonly factor: number }
+  /** Frequency i is divided by `factors[i]`, headSize / 2 of them (a GGUF file's `rope_freqs`). */
+  | { readonly type: 'factors'; readonly theta: number; readonly factors: readonly number[] }
   | {
       readonly type: 'llama3';
       readonly theta: number;

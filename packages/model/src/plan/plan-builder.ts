@@ -47,6 +47,30 @@ export class PlanBuilder {
     this.#ops.push(op);
   }
 
+  /** A norm of whole hidden states, with the weight of that name. */
+  norm(
+    name: string,
+    { hiddenSize, normEpsilon }: { readonly hiddenSize: number; readonly normEpsilon: number },
+    input: BufferId,
+    output: BufferId,
+  ): void {
+    const weight = this.vector(name, hiddenSize, 'norm');
+    this.op({ kind: 'rmsNorm', input, weight, epsilon: normEpsilon, output });
+  }
+
+  /** A linear with the weight `name.weight` and, where it has one, the bias `name.bias`. */
+  linear(
+    name: string,
+    [rows, columns]: readonly [rows: number, columns: number],
+    hasBias: boolean,
+    input: BufferId,
+    output: BufferId,
+  ): void {
+    const weight = this.matrix(`${name}.weight`, rows, columns);
+    const bias = hasBias ? { bias: this.vector(`${name}.bias`, rows, 'bias') } : {};
+    this.op({ kind: 'linear', input, weight, ...bias, output });
+  }
+
   /** The checked plan. */
   build(shape: Omit<Plan, 'buffers' | 'weights' | 'ropes' | 'ops'>): Plan {
     const plan = { ...shape, buffers: this.#buffers, weights: this.#weights, ropes: this.#ropes, ops: this.#ops };

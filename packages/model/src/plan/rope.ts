@@ -1,4 +1,4 @@
-import { assertNever, type RopeSpec } from '@stet/backend';
+import { assert, assertNever, type RopeSpec } from '@stet/backend';
 import { exp, ln } from '@stet/backend/numerics';
 import type { RopeConfig } from '../config/rope-config.js';
 
@@ -15,6 +15,12 @@ export function ropeSpec(config: RopeConfig, headSize: number): RopeSpec {
       return { inverseFrequencies: base, attentionFactor: 1 };
     case 'linear':
       return { inverseFrequencies: base.map((frequency) => frequency / config.factor), attentionFactor: 1 };
+    case 'factors':
+      assert(config.factors.length === pairCount, `${config.factors.length} factors for ${pairCount} pairs`);
+      return {
+        inverseFrequencies: base.map((frequency, pair) => frequency / config.factors[pair]!),
+        attentionFactor: 1,
+      };
     case 'llama3':
       return { inverseFrequencies: base.map((frequency) => llama3Frequency(config, frequency)), attentionFactor: 1 };
     case 'yarn':
