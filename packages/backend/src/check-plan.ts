@@ -5,7 +5,7 @@ import type { BufferId, Op, Plan, RopeSpec, WeightId, WeightSpec } from './plan.
 const MAX_COLUMNS = 32768;
 /** Angles below this are reduced exactly when rope tables are made. */
 const MAX_ANGLE = 2 ** 20;
-/** Least fl(width·epsilon) of rmsNorm. */
+/** Least fl(width·epsilon) of rmsNorm, of a group's width where there are groups. */
 const MIN_SCALED_EPSILON = 2 ** -60;
 
 /** Throws `STET_ERR_BAD_PLAN` unless shapes, indices, the domain of constants and the order of operations fit together. */
@@ -70,7 +70,7 @@ function checkOp(op: Op, shapes: OpShapes, written: Written): void {
       shapes.matrix(op.table, shapes.plan.vocabSize, shapes.write(op.output));
       return;
     case 'rmsNorm':
-      shapes.norm(op.weight, op.epsilon, shapes.read(op.input));
+      shapes.norm(op.weight, op.epsilon, shapes.group(op.groupCount, shapes.read(op.input)));
       shapes.same('output width', shapes.write(op.output), shapes.width(op.input));
       return;
     case 'linear':
@@ -98,6 +98,7 @@ function checkOp(op: Op, shapes: OpShapes, written: Written): void {
       if (op.headCount % shapes.plan.kvHeadCount !== 0) {
         shapes.bad(`has ${op.headCount} heads, which do not share ${shapes.plan.kvHeadCount} K/V heads evenly`);
       }
+      shapes.count('windowSize', op.windowSize ?? 1);
       return;
     case 'swiglu':
       shapes.same('up width', shapes.read(op.up), shapes.read(op.gate));
@@ -176,8 +177,20 @@ class OpShapes {
     if (id !== undefined) this.#vector(id, size, 'bias');
   }
 
+  /** Width of each of `groupCount` equal parts of a row; all of it by default. */
+  group(groupCount: number | undefined, width: number): number {
+    if (groupCount === undefined) return width;
+    this.count('groupCount', groupCount);
+    if (width % groupCount !== 0) this.bad(`has ${groupCount} groups, which do not divide a width of ${width}`);
+    return width / groupCount;
+  }
+
+  count(what: string, value: number): void {
+    positive(`${this.#at}: ${what}`, value);
+  }
+
   heads(what: string, headCount: number, width: number): void {
-    positive(`${this.#at}: headCount`, headCount);
+    this.count('headCount', headCount);
     this.same(`${what} width`, width, headCount * this.plan.headSize);
   }
 

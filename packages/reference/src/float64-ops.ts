@@ -1,6 +1,6 @@
 import type { RopeSpec } from '@stet/backend';
 
-/** input / sqrt(mean(input²) + epsilon) · weight, by rows as wide as the weight. */
+/** input / sqrt(mean(input²) + epsilon) · weight, by rows, or groups of a row, as wide as the weight. */
 export function rmsNorm64(input: Float64Array, weight: Float32Array, epsilon: number): Float64Array {
   const width = weight.length;
   const output = new Float64Array(input.length);
@@ -34,11 +34,12 @@ export interface Attention64 {
   /** (positionCount × kvHeadCount·headSize) */
   readonly key: Float64Array;
   readonly value: Float64Array;
-  /** (positionCount × headCount·headSize): row p attends to positions 0..p. */
+  /** (positionCount × headCount·headSize): row p attends to positions 0..p, or to the last `windowSize` of them. */
   readonly query: Float64Array;
   readonly headCount: number;
   readonly kvHeadCount: number;
   readonly headSize: number;
+  readonly windowSize: number | undefined;
 }
 
 /** Causal softmax attention; the result has the shape of the query. */
@@ -56,16 +57,17 @@ export function attention64(input: Attention64): Float64Array {
 function attendHead(input: Attention64, offset: number, kvHead: number, position: number, output: Float64Array): void {
   const { key, value, query, kvHeadCount, headSize } = input;
   const kvStart = (p: number): number => (p * kvHeadCount + kvHead) * headSize;
-  const scores = new Float64Array(position + 1);
-  for (let p = 0; p <= position; p++) {
+  const first = input.windowSize === undefined ? 0 : Math.max(0, position - input.windowSize + 1);
+  const scores = new Float64Array(position + 1 - first);
+  for (let p = first; p <= position; p++) {
     let score = 0;
     for (let i = 0; i < headSize; i++) score += query[offset + i] * key[kvStart(p) + i];
-    scores[p] = score / Math.sqrt(headSize);
+    scores[p - first] = score / Math.sqrt(headSize);
   }
   const max = scores.reduce((a, b) => Math.max(a, b));
   let denominator = 0;
-  for (let p = 0; p <= position; p++) {
-    const weight = Math.exp(scores[p] - max);
+  for (let p = first; p <= position; p++) {
+    const weight = Math.exp(scores[p - first] - max);
     denominator += weight;
     for (let i = 0; i < headSize; i++) output[offset + i] += weight * value[kvStart(p) + i];
   }

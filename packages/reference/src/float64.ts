@@ -84,6 +84,7 @@ function runOp64(state: State, op: Exclude<Op, { kind: 'logits' }>): void {
         headCount: op.headCount,
         kvHeadCount: plan.kvHeadCount,
         headSize: plan.headSize,
+        windowSize: op.windowSize,
       });
       return;
     case 'swiglu':

@@ -2,7 +2,7 @@ import { assertNever, type OpCase, type OpOutputs, type OpRunner, StetError, typ
 import { ropeTables } from '@stet/backend/numerics';
 import { allocateKvLayer, slotsOf } from './kv-store.js';
 import { add } from './ops/add.js';
-import { allocateAttention, attention } from './ops/attention.js';
+import { allocateAttention, attention, firstAttended } from './ops/attention.js';
 import { embed } from './ops/embed.js';
 import { kvWrite } from './ops/kv-write.js';
 import { linear } from './ops/linear.js';
@@ -31,7 +31,8 @@ export function runOp(input: OpCase): Float32Array {
       return runEmbed(input);
     case 'rmsNorm': {
       const output = new Float32Array(input.input.length);
-      rmsNorm(input.input, input.weight, input.epsilon, input.width, input.input.length / input.width, output);
+      const { width, epsilon, groupCount = 1, weight } = input;
+      rmsNorm(input.input, weight, epsilon, width, groupCount, output.length / width, output);
       return output;
     }
     case 'linear':
@@ -83,7 +84,7 @@ function runRope(input: OpCase & { kind: 'rope' }): Float32Array {
 }
 
 function runAttention(input: OpCase & { kind: 'attention' }): Float32Array {
-  const { headCount, kvHeadCount, headSize, blockSize } = input;
+  const { headCount, kvHeadCount, headSize, blockSize, windowSize } = input;
   const positionCount = input.key.length / (kvHeadCount * headSize);
   const blockCount = Math.ceil(positionCount / blockSize);
   const layer = allocateKvLayer((blockCount + 1) * blockSize, kvHeadCount, headSize);
@@ -95,9 +96,10 @@ function runAttention(input: OpCase & { kind: 'attention' }): Float32Array {
   const output = new Float32Array(input.query.length);
   const share = headCount / kvHeadCount;
   for (const [row, position] of input.queryPositions.entries()) {
+    const first = firstAttended(position, windowSize);
     for (let head = 0; head < headCount; head++) {
       const offset = (row * headCount + head) * headSize;
-      attention(scratch, layer, Math.floor(head / share), slots, position, input.query, offset, output);
+      attention(scratch, layer, Math.floor(head / share), slots, first, position, input.query, offset, output);
     }
   }
   return output;

@@ -12,7 +12,7 @@ import { slotsOf } from './kv-store.js';
 import type { LoadedModel } from './load-model.js';
 import { add } from './ops/add.js';
 import { argmax } from './ops/argmax.js';
-import { attention } from './ops/attention.js';
+import { attention, firstAttended } from './ops/attention.js';
 import { embed } from './ops/embed.js';
 import { kvWrite } from './ops/kv-write.js';
 import { type LinearCall, linear } from './ops/linear.js';
@@ -60,7 +60,7 @@ class BatchRun {
       case 'rmsNorm': {
         const { width } = this.#model.plan.buffers[op.input];
         const weight = this.#vector(op.weight);
-        rmsNorm(buffers[op.input], weight, op.epsilon, width, this.#rowCount, buffers[op.output]);
+        rmsNorm(buffers[op.input], weight, op.epsilon, width, op.groupCount ?? 1, this.#rowCount, buffers[op.output]);
         return;
       }
       case 'linear':
@@ -89,7 +89,7 @@ class BatchRun {
     for (const [i, row] of outputRows.entries()) {
       hidden.set(buffers[op.input].subarray(row * width, (row + 1) * width), i * width);
     }
-    rmsNorm(hidden, this.#vector(op.norm), op.epsilon, width, outputRows.length, hidden);
+    rmsNorm(hidden, this.#vector(op.norm), op.epsilon, width, 1, outputRows.length, hidden);
     const all = new Float32Array(outputRows.length * plan.vocabSize);
     await this.#linear(op.weight, op.bias, hidden, outputRows.length, all);
     return pickOutputs(all, plan.vocabSize, outputKinds);
@@ -147,6 +147,7 @@ class BatchRun {
     const { plan, buffers, kv, attention: scratch } = this.#model;
     const share = op.headCount / plan.kvHeadCount;
     for (const [row, position] of this.#batch.positions.entries()) {
+      const first = firstAttended(position, op.windowSize);
       for (let head = 0; head < op.headCount; head++) {
         const offset = (row * op.headCount + head) * plan.headSize;
         const kvHead = Math.floor(head / share);
@@ -155,6 +156,7 @@ class BatchRun {
           kv[op.layer],
           kvHead,
           this.#slots[row],
+          first,
           position,
           buffers[op.query],
           offset,

@@ -37,16 +37,23 @@ export function allocateAttention(headSize: number): AttentionScratch {
   };
 }
 
+/** The first position that a row at `position` attends to: the last `windowSize` count, its own among them. */
+export function firstAttended(position: number, windowSize: number | undefined): number {
+  return windowSize === undefined ? 0 : Math.max(0, position - windowSize + 1);
+}
+
 /**
- * One query head, input[offset .. offset + headSize - 1], over positions 0 .. position of its sequence; the result goes
- * to the same place of `output`. Chunks of 64 positions are summed in integers, where order is free, and joined in
- * ascending order.
+ * One query head, input[offset .. offset + headSize - 1], over positions first .. position of its sequence; the result
+ * goes to the same place of `output`. Chunks of 64 positions, by absolute position, are summed in integers, where order
+ * is free, and joined in ascending order. Chunks before the one that holds `first` are not looked at, and that one
+ * counts only from `first` on; no other slot is read.
  */
 export function attention(
   scratch: AttentionScratch,
   layer: KvLayer,
   kvHead: number,
   slots: Int32Array,
+  first: number,
   position: number,
   input: Float32Array,
   offset: number,
@@ -55,19 +62,21 @@ export function attention(
   quantizeQ15(input, offset, layer.headSize, scratch.query, 0);
   let max = 0;
   let denominator = 0;
-  for (let start = 0; start <= position; start += ATTENTION_CHUNK) {
-    const count = Math.min(ATTENTION_CHUNK, position + 1 - start);
+  scratch.output.fill(0);
+  for (let start = first; start <= position; ) {
+    const end = Math.min(position + 1, start - (start % ATTENTION_CHUNK) + ATTENTION_CHUNK);
+    const count = end - start;
     const chunkMax = scoreChunk(scratch, layer, kvHead, slots, start, count);
-    const newMax = start === 0 ? chunkMax : Math.max(max, chunkMax);
-    const oldShift = start === 0 ? 0 : newMax - max;
+    const newMax = start === first ? chunkMax : Math.max(max, chunkMax);
+    const oldShift = start === first ? 0 : newMax - max;
     const chunkShift = newMax - chunkMax;
-    if (start === 0) scratch.output.fill(0);
     denominator = fround(
       scaleDown(denominator, oldShift) + scaleDown(chunkDenominator(scratch, chunkMax, count), chunkShift),
     );
     sumChunk(scratch, layer, kvHead, slots, start, count);
     joinChunk(scratch, chunkMax, oldShift, chunkShift);
     max = newMax;
+    start = end;
   }
   const inverse = recip(denominator);
   for (let i = 0; i < layer.headSize; i++) output[offset + i] = fround(scratch.output[i] * inverse);

@@ -4,24 +4,26 @@ import { b1, r16, rsqrt } from '../primitives.js';
 const { fround } = Math;
 
 /**
- * output = input / sqrt(mean(input²) + epsilon) · weight, for `rowCount` rows of `width`. Squares have 24 bits and are
- * exact; 128 lanes add them in ascending order and fold in halves.
+ * output = input / sqrt(mean(input²) + epsilon) · weight, for `rowCount` rows of `width`, each of `groupCount` equal parts
+ * of a row by itself: the mean, the lanes, the constants and the weight (width / groupCount) are of the part. Squares
+ * have 24 bits and are exact; 128 lanes add them in ascending order and fold in halves.
  */
 export function rmsNorm(
   input: Float32Array,
   weight: Float32Array,
   epsilon: number,
   width: number,
+  groupCount: number,
   rowCount: number,
   output: Float32Array,
 ): void {
-  const { scaledEpsilon, rootWidth } = rmsNormConstants(width, epsilon);
+  const groupWidth = width / groupCount;
+  const { scaledEpsilon, rootWidth } = rmsNormConstants(groupWidth, epsilon);
   const lanes = new Float32Array(NORM_LANES);
-  for (let row = 0; row < rowCount; row++) {
-    const start = row * width;
-    const sum = sumOfSquares(input, start, width, lanes);
+  for (let start = 0; start < rowCount * width; start += groupWidth) {
+    const sum = sumOfSquares(input, start, groupWidth, lanes);
     const inverse = r16(fround(rsqrt(fround(sum + scaledEpsilon)) * rootWidth));
-    for (let i = 0; i < width; i++) {
+    for (let i = 0; i < groupWidth; i++) {
       output[start + i] = fround(b1(fround(input[start + i] * inverse)) * weight[i]);
     }
   }
