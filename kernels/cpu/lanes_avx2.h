@@ -94,7 +94,9 @@ struct Avx2Lanes {
   }
   static H firstH(H a, int count, H other) {
     const __m256i index = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm256_blendv_epi8(other, a, _mm256_cmpgt_epi16(splatH(count < 0 ? 0 : count), index));
+    // Bounded on both sides: a lane holds 16 bits, a position may have more.
+    const int bounded = count < 0 ? 0 : count > halfWidth ? halfWidth : count;
+    return _mm256_blendv_epi8(other, a, _mm256_cmpgt_epi16(splatH(bounded), index));
   }
   static H addH(H a, H b) { return _mm256_add_epi16(a, b); }
   static H addSaturateH(H a, H b) { return _mm256_adds_epi16(a, b); }
