@@ -1,5 +1,5 @@
 // attention: rowCount rows of one sequence, headsPerKv query heads each, over one K/V head of paged Q15 blocks
-// -> output like query. Causal: row r attends to positions 0..firstPosition + r.
+// -> output like query. Causal: row r attends to positions up to firstPosition + r, with a window to the last ones alone.
 // Accumulates in i32 within chunks of 64 absolute positions (any order) and in f32 across chunks, ascending.
 // Both schedules: for 16 positions and 4 dimensions the integers take 3 dot instructions, floats would take 4
 // multiply-adds and the widening of both planes besides.
@@ -64,7 +64,7 @@ void valueLanes(const KvLayout& layout, const Chunk& chunk, int b, int lane, con
     for (int v = 0; v < vectors; v++) hh[q][v] = hl[q][v] = lh[q][v] = S::splatI(0);
   }
   const size_t start = layout.valueStart() + static_cast<size_t>(b) * pairBytes + static_cast<size_t>(lane) * 4;
-  for (int quad = 0; quad * 4 < chunk.count; quad++) {
+  for (int quad = chunk.begin / 4; quad * 4 < chunk.end; quad++) {
     const std::byte* values = chunk.groups[quad / 4] + start + quad % 4 * 128;
     I high[vectors], low[vectors];
     for (int v = 0; v < vectors; v++) {
@@ -94,20 +94,23 @@ void valueLanes(const KvLayout& layout, const Chunk& chunk, int b, int lane, con
 }
 
 template <class S, int queries> void attendChunk(const AttentionArgs& args, const KvLayout& layout, const Chunk& chunk, Query* query) {
-  for (int t = 0; t < chunk.groupCount; t++) {
+  for (int t = chunk.firstGroup(); t < chunk.endGroup(); t++) {
     for (int lane = 0; lane < groupPositions; lane += S::width) scoreLanes<S, queries>(layout, chunk, t, lane, args.scale, query);
   }
-  // Rows of a prefill end at different positions: one may have nothing left in the last chunk of another.
+  // Rows of a prefill begin and end at different positions: one may have nothing in the first or last chunk of another.
   bool active[queries];
   ChunkWeights<S> weights[queries];
   for (int q = 0; q < queries; q++) {
-    active[q] = query[q].positions > chunk.first;
+    active[q] = chunk.serves(query[q]);
+    if (!active[q]) continue;
     weights[q] = splitScores<S>(chunk, query[q]);
-    if (active[q]) joinChunk<S>(chunk, weights[q], query[q]);
+    joinChunk<S>(chunk, weights[q], query[q]);
   }
   constexpr int vectors = S::width == 16 ? 2 : 1;
   for (int b = 0; b < layout.blocks; b++) {
-    for (int q = 0; q < queries; q++) weighBlock<S>(layout, chunk, b, weights[q], query[q]);
+    for (int q = 0; q < queries; q++) {
+      if (active[q]) weighBlock<S>(layout, chunk, b, weights[q], query[q]);
+    }
     for (int lane = 0; lane < blockElements; lane += vectors * S::width) {
       valueLanes<S, queries, vectors>(layout, chunk, b, lane, active, query);
     }
@@ -117,9 +120,10 @@ template <class S, int queries> void attendChunk(const AttentionArgs& args, cons
 template <class S, int queries> void attendQueries(const AttentionArgs& args, const KvLayout& layout, int firstQuery) {
   Query* query = reinterpret_cast<Query*>(args.scratch);
   for (int q = 0; q < queries; q++) prepareQuery<S>(args, layout, firstQuery + q, query[q]);
-  const int end = query[queries - 1].positions;
-  for (int first = 0; first < end; first += chunkPositions) {
-    attendChunk<S, queries>(args, layout, chunkAt(args, layout, first, end), query);
+  const int begin = query[0].first;
+  const int end = query[queries - 1].end;
+  for (int first = query[0].firstChunk; first < end; first += chunkPositions) {
+    attendChunk<S, queries>(args, layout, chunkAt(args, layout, first, begin, end), query);
   }
   for (int q = 0; q < queries; q++) finishQuery<S>(args.headSize, query[q]);
 }

@@ -16,7 +16,9 @@ constexpr int32_t masked = -32768;
 // One query and its running result.
 struct Query {
   float* output;
-  int positions;                       // attends to 0..positions-1
+  int first;                           // attends to first..end-1
+  int end;
+  int firstChunk;                      // where the chunk with `first` begins
   float sum;                           // l
   int32_t exponent;                    // M
   int32_t chunkExponent;               // M_c
@@ -34,12 +36,15 @@ struct Query {
   alignas(64) float result[maxPaddedHead];
 };
 
-// The groups of a chunk, and how many of its positions any query attends to.
+// A chunk. Of its positions some query attends to begin..end-1; groups without any of these are not looked at.
 struct Chunk {
-  const std::byte* groups[groupsPerChunk + 1];    // those without positions repeat the last one with some
+  const std::byte* groups[groupsPerChunk + 1];    // those outside of firstGroup()..endGroup()-1 repeat one of them
   int first;                                      // absolute position
-  int count;
-  int groupCount;
+  int begin, end;                                 // in 0..chunkPositions
+
+  int firstGroup() const { return begin / groupPositions; }
+  int endGroup() const { return ceilDiv(end, groupPositions); }
+  bool serves(const Query& query) const { return query.first < first + chunkPositions && query.end > first; }
 };
 
 template <class S> void prepareQuery(const AttentionArgs& args, const KvLayout& layout, int index, Query& query) {
@@ -47,7 +52,9 @@ template <class S> void prepareQuery(const AttentionArgs& args, const KvLayout& 
   const int64_t head = static_cast<int64_t>(index % args.headsPerKv) * args.headSize;
   const float* input = args.query + row * args.queryStride + head;
   query.output = args.output + row * args.outputStride + head;
-  query.positions = args.firstPosition + row + 1;
+  query.end = args.firstPosition + row + 1;
+  query.first = args.windowSize > 0 && args.windowSize < query.end ? query.end - args.windowSize : 0;
+  query.firstChunk = query.first - query.first % chunkPositions;
   for (int b = 0; b < layout.blocks; b++) {
     const int first = b * blockElements;
     const int count = args.headSize - first < blockElements ? args.headSize - first : blockElements;
@@ -60,17 +67,21 @@ template <class S> void prepareQuery(const AttentionArgs& args, const KvLayout& 
   }
 }
 
-inline Chunk chunkAt(const AttentionArgs& args, const KvLayout& layout, int first, int end) {
+// The chunk that begins at `first`, for queries that attend to some of begin..end-1.
+inline Chunk chunkAt(const AttentionArgs& args, const KvLayout& layout, int first, int begin, int end) {
   Chunk chunk;
   chunk.first = first;
-  chunk.count = end - first < chunkPositions ? end - first : chunkPositions;
-  chunk.groupCount = ceilDiv(chunk.count, groupPositions);
-  for (int t = 0; t < chunk.groupCount; t++) {
+  chunk.begin = begin > first ? begin - first : 0;
+  chunk.end = end - first < chunkPositions ? end - first : chunkPositions;
+  const int firstGroup = chunk.firstGroup();
+  const int endGroup = chunk.endGroup();
+  for (int t = firstGroup; t < endGroup; t++) {
     const int position = first + t * groupPositions;
     chunk.groups[t] = args.kv + args.blocks[position / args.blockSize] * args.blockStride +
                       layout.groupBytes() * static_cast<size_t>(position % args.blockSize / groupPositions);
   }
-  for (int t = chunk.groupCount; t <= groupsPerChunk; t++) chunk.groups[t] = chunk.groups[chunk.groupCount - 1];
+  for (int t = 0; t < firstGroup; t++) chunk.groups[t] = chunk.groups[firstGroup];
+  for (int t = endGroup; t <= groupsPerChunk; t++) chunk.groups[t] = chunk.groups[endGroup - 1];
   return chunk;
 }
 
@@ -91,8 +102,13 @@ template <class S> ChunkWeights<S> splitScores(const Chunk& chunk, const Query& 
   ChunkWeights<S> weights;
   for (int i = 0; i < ChunkWeights<S>::steps; i++) {
     const int first = i * S::halfWidth;
-    weights.n[i] = S::firstH(S::highHalves(query.fixed + first), query.positions - chunk.first - first, S::splatH(masked));
+    weights.n[i] = S::firstH(S::highHalves(query.fixed + first), query.end - chunk.first - first, S::splatH(masked));
     weights.e[i] = S::template shrH<2>(exp2qHalves<S>(S::lowHalves(query.fixed + first)));
+  }
+  if (query.first > chunk.first) {
+    for (int i = 0; i < ChunkWeights<S>::steps; i++) {
+      weights.n[i] = S::firstH(S::splatH(masked), query.first - chunk.first - i * S::halfWidth, weights.n[i]);
+    }
   }
   return weights;
 }
@@ -107,7 +123,7 @@ template <class S> void joinChunk(const Chunk& chunk, const ChunkWeights<S>& wei
   for (int i = 0; i < steps; i++) {
     sum = S::addI(sum, S::pairSumsH(S::roundingShiftH(weights.e[i], S::subH(S::splatH(chunkExponent), weights.n[i]))));
   }
-  const bool first = chunk.first == 0;
+  const bool first = chunk.first == query.firstChunk;
   const int32_t exponent = first || chunkExponent > query.exponent ? chunkExponent : query.exponent;
   query.oldFactor = first ? 1.0f : scaleFactor(exponent - query.exponent);
   query.newFactor = scaleFactor(exponent - chunkExponent);
@@ -142,7 +158,7 @@ template <class S> void weighBlock(const KvLayout& layout, const Chunk& chunk, i
 template <class S> void joinValues(const Chunk& chunk, int b, int index, typename S::I sum, Query& query) {
   const auto part = scaleDown<S>(S::mul(S::toFloat(sum), S::splat(query.blockFactor[b])), S::splat(query.newFactor));
   float* result = query.result + index;
-  const auto old = chunk.first == 0 ? S::zero() : scaleDown<S>(S::load(result), S::splat(query.oldFactor));
+  const auto old = chunk.first == query.firstChunk ? S::zero() : scaleDown<S>(S::load(result), S::splat(query.oldFactor));
   S::store(result, S::add(old, part));
 }
 

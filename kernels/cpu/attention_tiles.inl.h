@@ -68,7 +68,7 @@ inline void scoreTiles(const KvLayout& layout, const Chunk& chunk, float scale, 
   for (int b = 0; b < layout.blocks; b++) {
     _tile_loadd(4, scratch.queries[0].operands[b][0], stride);
     _tile_loadd(5, scratch.queries[0].operands[b][1], stride);
-    for (int t = 0; t < chunk.groupCount; t += 2) {
+    for (int t = chunk.firstGroup(); t < chunk.endGroup(); t += 2) {
       _tile_loadd(6, chunk.groups[t] + b * pairBytes, 64);
       _tile_loadd(7, chunk.groups[t + 1] + b * pairBytes, 64);
       _tile_zero(0);
@@ -84,12 +84,12 @@ inline void scoreTiles(const KvLayout& layout, const Chunk& chunk, float scale, 
       _tile_stored(2, scratch.sums[2], 64);
       _tile_stored(3, scratch.sums[3], 64);
       addScores(layout, chunk, b, t, scale, queries, 0, scratch);
-      if (t + 1 < chunk.groupCount) addScores(layout, chunk, b, t + 1, scale, queries, 1, scratch);
+      if (t + 1 < chunk.endGroup()) addScores(layout, chunk, b, t + 1, scale, queries, 1, scratch);
     }
   }
 }
 
-// Positions past the chunk's end repeat others, their weights are 0.
+// Positions that no query attends to repeat others, their weights are 0.
 inline void gatherValues(const KvLayout& layout, const Chunk& chunk, int b, TileScratch& scratch) {
   for (int quad = 0; quad < chunkPositions / 4; quad++) {
     const std::byte* source = chunk.groups[quad / 4] + layout.valueStart() + b * pairBytes + quad % 4 * 128;
@@ -140,14 +140,15 @@ inline void attendTiles(const AttentionArgs& args, const KvLayout& layout, int f
   TileScratch& scratch = *reinterpret_cast<TileScratch*>(args.scratch);
   configureTiles(queries);
   for (int q = 0; q < queries; q++) prepareTileQuery(args, layout, firstQuery + q, scratch.queries[q]);
-  const int end = scratch.queries[queries - 1].positions;
-  for (int first = 0; first < end; first += chunkPositions) {
-    const Chunk chunk = chunkAt(args, layout, first, end);
+  const int begin = scratch.queries[0].first;
+  const int end = scratch.queries[queries - 1].end;
+  for (int first = scratch.queries[0].firstChunk; first < end; first += chunkPositions) {
+    const Chunk chunk = chunkAt(args, layout, first, begin, end);
     scoreTiles(layout, chunk, args.scale, queries, scratch);
     bool active[tileQueries];
     ChunkWeights<S> weights[tileQueries];
     for (int q = 0; q < queries; q++) {
-      active[q] = scratch.queries[q].positions > first;
+      active[q] = chunk.serves(scratch.queries[q]);
       if (!active[q]) continue;
       weights[q] = splitScores<S>(chunk, scratch.queries[q]);
       joinChunk<S>(chunk, weights[q], scratch.queries[q]);

@@ -74,8 +74,10 @@ template <Isa isa> Kernels makeKernels() {
                       int32_t begin, int32_t end, float* output, int64_t stride) {
     linearOf<isa>(matrix.format, schedule).run(matrix, prepared, rowCount, bias, begin, end, output, stride);
   };
-  kernels.rmsNorm = [](Schedule, const float* input, const float* weight, int32_t width, float scaledEpsilon, float rootWidth,
-                       float* output) { chosen<isa>().elements->rmsNorm(input, weight, width, scaledEpsilon, rootWidth, output); };
+  kernels.rmsNorm = [](Schedule, const float* input, const float* weight, int32_t width, int32_t groupCount, float scaledEpsilon,
+                       float rootWidth, float* output) {
+    chosen<isa>().elements->rmsNorm(input, weight, width, groupCount, scaledEpsilon, rootWidth, output);
+  };
   kernels.rope = [](Schedule, float* row, int32_t headCount, int32_t headSize, const float* cosine, const float* sine) {
     chosen<isa>().elements->rope(row, headCount, headSize, cosine, sine);
   };

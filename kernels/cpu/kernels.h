@@ -40,9 +40,10 @@ struct AttentionArgs {
   int32_t rowCount;
   int32_t headsPerKv;
   int32_t headSize;        // unpadded
-  int32_t firstPosition;   // of row 0; row r attends to positions 0..firstPosition + r
+  int32_t firstPosition;   // of row 0; row r attends to positions up to firstPosition + r,
+  int32_t windowSize;      // to all of them where this is 0, else to the last `windowSize`
   int32_t blockSize;       // positions in a block, a multiple of 16
-  const int32_t* blocks;   // block table of the sequence
+  const int32_t* blocks;   // block table of the sequence; entries before the first row's window are not read
   const std::byte* kv;     // block b of this layer and head begins at kv + b*blockStride
   int64_t blockStride;     // bytes
   float scale;             // C = fl(65536*log2(e)/sqrt(headSize))
@@ -77,7 +78,9 @@ struct Kernels {
   void (*linear)(const Matrix&, Schedule, const std::byte* prepared, int32_t rowCount, const float* bias, int32_t tileBegin,
                  int32_t tileEnd, float* output, int64_t outputStride);
 
-  void (*rmsNorm)(Schedule, const float* input, const float* weight, int32_t width, float scaledEpsilon, float rootWidth, float* output);
+  // groupCount groups of `width` elements side by side, each normalized by itself; weight (width).
+  void (*rmsNorm)(Schedule, const float* input, const float* weight, int32_t width, int32_t groupCount, float scaledEpsilon,
+                  float rootWidth, float* output);
   // In place; cosine and sine (headSize/2) are the tables' row of the position.
   void (*rope)(Schedule, float* row, int32_t headCount, int32_t headSize, const float* cosine, const float* sine);
   void (*swiglu)(Schedule, const float* gate, const float* up, int32_t count, float* output);

@@ -1,6 +1,6 @@
-// rmsNorm: input (width), weight (width) -> output (width); output may be input.
-// Accumulates r12(x)^2, exact products, in f32. Order, both schedules: 128 lanes over i mod 128, ascending, then folds
-// +64, +32, ... +1. One order costs nothing here, so `fast` is the same code.
+// rmsNorm: input (groupCount, width), weight (width) -> output (groupCount, width); output may be input.
+// Accumulates r12(x)^2, exact products, in f32. Order of a group, both schedules: 128 lanes over i mod 128, ascending,
+// then folds +64, +32, ... +1. One order costs nothing here, so `fast` is the same code.
 #pragma once
 #include "primitives.inl.h"
 
@@ -8,7 +8,7 @@ namespace stet::cpu {
 namespace {
 
 template <class S>
-void rmsNorm(const float* input, const float* weight, int32_t width, float scaledEpsilon, float rootWidth, float* output) {
+void normGroup(const float* input, const float* weight, int32_t width, float scaledEpsilon, float rootWidth, float* output) {
   constexpr int groups = normLanes / S::width;
   typename S::F sums[groups];
   for (int g = 0; g < groups; g++) sums[g] = S::zero();
@@ -36,6 +36,14 @@ void rmsNorm(const float* input, const float* weight, int32_t width, float scale
     const int rest = width - i;
     const auto y = S::mul(b1<S>(S::mul(S::loadFirst(input + i, rest), inverse)), S::loadFirst(weight + i, rest));
     S::storeFirst(output + i, y, rest);
+  }
+}
+
+template <class S>
+void rmsNorm(const float* input, const float* weight, int32_t width, int32_t groupCount, float scaledEpsilon, float rootWidth,
+             float* output) {
+  for (int32_t group = 0; group < groupCount; group++, input += width, output += width) {
+    normGroup<S>(input, weight, width, scaledEpsilon, rootWidth, output);
   }
 }
 

@@ -27,7 +27,8 @@ struct Q8Set {
 };
 
 struct ElementSet {
-  void (*rmsNorm)(const float* input, const float* weight, int32_t width, float scaledEpsilon, float rootWidth, float* output);
+  void (*rmsNorm)(const float* input, const float* weight, int32_t width, int32_t groupCount, float scaledEpsilon, float rootWidth,
+                  float* output);
   void (*rope)(float* row, int32_t headCount, int32_t headSize, const float* cosine, const float* sine);
   void (*swigluFast)(const float* gate, const float* up, int32_t count, float* output);
   void (*swigluCanonical)(const float* gate, const float* up, int32_t count, float* output);

@@ -11,11 +11,16 @@ constexpr int32_t kSegmentRows = 16;
 // Nanoseconds that one product of a query or a probability takes, roughly.
 constexpr double kProductNanoseconds = 0.03;
 
+// Positions that the rows of a segment attend to, roughly: as many each as its middle row.
+int64_t positionsOf(const AttentionSegment& segment, int32_t windowSize) {
+  const int32_t context = segment.firstPosition + segment.rowCount / 2 + 1;
+  return static_cast<int64_t>(segment.rowCount) * (windowSize > 0 ? std::min(context, windowSize) : context);
+}
+
 }  // namespace
 
 void StepJob::makeSegments() {
   segmentCount_ = 0;
-  double positions = 0;
   const int32_t blockSize = model_.program.shape.blockSize;
   for (int32_t b = 0; b < batchCount_; b++) {
     const BatchView& batch = batches_[b];
@@ -25,7 +30,6 @@ void StepJob::makeSegments() {
       const int32_t* blocks = batch.blocks + batch.blockStarts[s];
       for (int32_t row = begin; row < end; row++) {
         model_.work.rowBlock[batch.firstRow + row] = blocks[batch.positions[row] / blockSize];
-        positions += batch.positions[row] + 1;
       }
       for (int32_t row = begin; row < end; row += kSegmentRows) {
         model_.work.segments[segmentCount_++] = {batch.schedule, batch.firstRow + row, std::min(kSegmentRows, end - row),
@@ -33,18 +37,20 @@ void StepJob::makeSegments() {
       }
     }
   }
-  meanContext_ = positions / rowCount_;
 }
 
 int32_t StepJob::setUpAttention() {
   const Stage& current = stage();
   const Shape& shape = model_.program.shape;
-  const AttentionOp& op = current.attentions[0];
-  const double rowsEach = static_cast<double>(rowCount_) / segmentCount_;
-  const double headsEach = static_cast<double>(op.headCount) / shape.kvHeadCount;
-  const double nanosecondsEach = 2 * rowsEach * headsEach * meanContext_ * shape.headSize * kProductNanoseconds + 200;
+  int64_t pairs = 0;  // of a query and a position
+  for (const AttentionOp& op : current.attentions) {
+    int64_t positions = 0;
+    for (int32_t s = 0; s < segmentCount_; s++) positions += positionsOf(model_.work.segments[s], op.windowSize);
+    pairs += positions * op.headCount;
+  }
   const int64_t items = static_cast<int64_t>(segmentCount_) * shape.kvHeadCount * current.attentions.size();
-  return splitItems(items, nanosecondsEach);
+  const double pairsEach = static_cast<double>(pairs) / static_cast<double>(items);
+  return splitItems(items, 2 * pairsEach * shape.headSize * kProductNanoseconds + 200);
 }
 
 void StepJob::runAttention(int32_t begin, int32_t end, int32_t thread) {
@@ -68,6 +74,7 @@ void StepJob::runAttention(int32_t begin, int32_t end, int32_t thread) {
     args.headsPerKv = headsPerKv;
     args.headSize = shape.headSize;
     args.firstPosition = segment.firstPosition;
+    args.windowSize = op.windowSize;
     args.blockSize = shape.blockSize;
     args.blocks = segment.blocks;
     args.kv = model_.kv.layer(op.layer) + static_cast<size_t>(head) * model_.kv.headBytes;

@@ -52,7 +52,7 @@ void StepJob::runLogitsRows(int32_t begin, int32_t end) {
   for (int32_t i = begin; i < end; i++) {
     const int32_t row = work.outputRow[i];
     const BatchView& batch = batchOfRow(row);
-    k.rmsNorm(batch.schedule, work.buffers[op.input].row(row), model_.vectors[op.norm], slot.columns,
+    k.rmsNorm(batch.schedule, work.buffers[op.input].row(row), model_.vectors[op.norm], slot.columns, 1,
               constants.scaledEpsilon, constants.rootWidth, work.normed.row(i));
     k.prepareInput(slot.format, batch.schedule, work.normed.row(i), slot.columns,
                    slot.row(batch.schedule, i - batch.firstOutput));

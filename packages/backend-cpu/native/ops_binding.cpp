@@ -96,20 +96,21 @@ napi_value opLinear(Args& args) {
   return nullptr;
 }
 
-// opNorm(isa, schedule, constants, weight, input, output)
+// opNorm(isa, schedule, groupCount, constants, weight, input, output)
 napi_value opNorm(Args& args) {
   const Kernels& kernels = args.kernels(0);
   const Schedule schedule = scheduleOf(args, 1);
-  const auto constants = args.floats(2);
-  const auto weight = args.floats(3);
-  const auto input = args.floats(4);
-  const auto output = args.floats(5);
-  const size_t width = weight.length;
-  require(constants.length == 2 && width > 0 && input.length % width == 0 && output.length == input.length,
-          "rmsNorm arrays do not fit together");
+  const int32_t groupCount = args.integer(2);
+  const auto constants = args.floats(3);
+  const auto weight = args.floats(4);
+  const auto input = args.floats(5);
+  const auto output = args.floats(6);
+  require(constants.length == 2 && weight.length > 0 && groupCount > 0, "rmsNorm needs two constants, a weight and groups");
+  const size_t width = checkedProduct(weight.length, static_cast<size_t>(groupCount));
+  require(input.length % width == 0 && output.length == input.length, "rmsNorm arrays do not fit together");
   for (size_t at = 0; at < input.length; at += width) {
-    kernels.rmsNorm(schedule, input.data + at, weight.data, static_cast<int32_t>(width), constants.data[0],
-                    constants.data[1], output.data + at);
+    kernels.rmsNorm(schedule, input.data + at, weight.data, static_cast<int32_t>(weight.length), groupCount,
+                    constants.data[0], constants.data[1], output.data + at);
   }
   return nullptr;
 }
@@ -157,7 +158,7 @@ struct KvCase {
   }
 };
 
-// opAttention(isa, schedule, [headCount, kvHeadCount, headSize, blockSize], scale, key, value, query, positions, output)
+// opAttention(isa, schedule, [headCount, kvHeadCount, headSize, blockSize, windowSize or 0], scale, key, value, query, positions, output)
 napi_value opAttention(Args& args) {
   constexpr size_t kMostRows = 16;
   const Kernels& kernels = args.kernels(0);
@@ -169,7 +170,7 @@ napi_value opAttention(Args& args) {
   const auto query = args.floats(6);
   const auto positions = args.ints(7);
   const auto output = args.floats(8);
-  require(sizes.length == 4 && scale.length == 1, "attention needs four sizes and a scale");
+  require(sizes.length == 5 && sizes.data[4] >= 0 && scale.length == 1, "attention needs five sizes and a scale");
   const KvCase kv(kernels, sizes, key);
   const size_t kvWidth = static_cast<size_t>(kv.kvHeadCount) * kv.headSize;
   const size_t width = static_cast<size_t>(kv.headCount) * kv.headSize;
@@ -200,6 +201,7 @@ napi_value opAttention(Args& args) {
       attention.headsPerKv = headsPerKv;
       attention.headSize = kv.headSize;
       attention.firstPosition = positions.data[row];
+      attention.windowSize = sizes.data[4];
       attention.blockSize = kv.blockSize;
       attention.blocks = kv.blocks.data();
       attention.kv = kv.memory.data() + static_cast<size_t>(head) * kv.headBytes;

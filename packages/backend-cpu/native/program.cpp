@@ -54,6 +54,8 @@ RowOp decodeRowOp(Reader& reader, const Program& program) {
       op.b = reader.index(weights);
       op.c = reader.index(program.constants.size());
       op.d = reader.index(buffers);
+      op.e = reader.positive();
+      if (program.bufferWidths[op.a] % op.e != 0) throw std::runtime_error("the program has norm groups of unequal size");
       break;
     case RowOp::Kind::prepare:
       op.a = reader.index(buffers);
@@ -112,6 +114,7 @@ Stage decodeStage(Reader& reader, const Program& program) {
         op.layer = reader.index(program.shape.layerCount);
         op.query = reader.index(program.bufferWidths.size());
         op.headCount = reader.positive();
+        op.windowSize = reader.index(program.shape.contextLength);
         op.output = reader.index(program.bufferWidths.size());
         stage.attentions.push_back(op);
         break;

@@ -40,9 +40,9 @@ struct NormConstants {
 // An operation on one row that needs nothing of the other rows.
 struct RowOp {
   enum class Kind : int32_t { embed = 0, rmsNorm = 1, prepare = 2, rope = 3, kvWrite = 4, swiglu = 5, add = 6 } kind;
-  // embed: table, output · rmsNorm: input, weight, constants, output · prepare: buffer, slot · rope: buffer, heads, rope
-  // kvWrite: layer, key, value · swiglu: gate, up, output · add: left, right, output
-  int32_t a, b, c, d;
+  // embed: table, output · rmsNorm: input, weight, constants, output, groups · prepare: buffer, slot
+  // rope: buffer, heads, rope · kvWrite: layer, key, value · swiglu: gate, up, output · add: left, right, output
+  int32_t a, b, c, d, e;
 };
 
 struct Linear {
@@ -63,6 +63,7 @@ struct AttentionOp {
   int32_t layer;
   int32_t query;
   int32_t headCount;
+  int32_t windowSize;  // positions, 0 for the whole context
   int32_t output;
 };
 

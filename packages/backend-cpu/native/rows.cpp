@@ -40,8 +40,8 @@ void StepJob::runRowOp(const RowOp& op, const BatchView& batch, int32_t row) {
       return;
     case RowOp::Kind::rmsNorm: {
       const NormConstants& constants = program.constants[op.c];
-      k.rmsNorm(batch.schedule, at(op.a), model_.vectors[op.b], program.bufferWidths[op.a], constants.scaledEpsilon,
-                constants.rootWidth, at(op.d));
+      k.rmsNorm(batch.schedule, at(op.a), model_.vectors[op.b], program.bufferWidths[op.a] / op.e, op.e,
+                constants.scaledEpsilon, constants.rootWidth, at(op.d));
       return;
     }
     case RowOp::Kind::prepare: {

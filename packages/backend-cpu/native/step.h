@@ -96,8 +96,7 @@ class StepJob : public Job {
   int32_t rowCount_ = 0;
   int32_t outputCount_ = 0;
   int32_t segmentCount_ = 0;
-  double meanContext_ = 0;  // positions that a row attends to
-  int32_t phase_ = -1;      // stage; the last one has two phases, its rows and its linear
+  int32_t phase_ = -1;  // stage; the last one has two phases, its rows and its linear
   Split split_;
   std::atomic<bool> cancelled_{false};
 };

@@ -49,6 +49,7 @@ export interface Addon {
   opNorm(
     isa: number,
     schedule: number,
+    groupCount: number,
     constants: Float32Array,
     weight: Float32Array,
     input: Float32Array,

@@ -10,7 +10,7 @@ import {
 import { attentionScale, rmsNormConstants, ropeTables } from '@stet/backend/numerics';
 import { type Addon, type IsaName, type NativeMatrix, requireAddon, rethrowNative } from './addon.js';
 import { MAX_HEAD_SIZE } from './load.js';
-import { type CpuOptions, chooseIsa, formatNumber, isaNumber, scheduleNumber } from './options.js';
+import { type CpuOptions, chooseIsa, formatNumber, isaNumber, scheduleNumber, windowWord } from './options.js';
 
 export interface CpuOpRunnerOptions extends Pick<CpuOptions, 'isa'> {
   /** Kernels to run; the default, and what golden vectors are for, is `canonical`. */
@@ -54,9 +54,10 @@ function runOp(addon: Addon, isa: number, schedule: number, input: OpCase): Floa
       return output;
     }
     case 'rmsNorm': {
-      const { scaledEpsilon, rootWidth } = rmsNormConstants(input.width, input.epsilon);
+      const { width, groupCount = 1, epsilon, weight } = input;
+      const { scaledEpsilon, rootWidth } = rmsNormConstants(width / groupCount, epsilon);
       const output = new Float32Array(input.input.length);
-      addon.opNorm(isa, schedule, Float32Array.of(scaledEpsilon, rootWidth), input.weight, input.input, output);
+      addon.opNorm(isa, schedule, groupCount, Float32Array.of(scaledEpsilon, rootWidth), weight, input.input, output);
       return output;
     }
     case 'rope': {
@@ -67,14 +68,15 @@ function runOp(addon: Addon, isa: number, schedule: number, input: OpCase): Floa
       return output;
     }
     case 'attention': {
-      const { headCount, kvHeadCount, headSize, blockSize, key, value, query, queryPositions } = input;
+      const { headCount, kvHeadCount, headSize, blockSize, windowSize, key, value, query, queryPositions } = input;
       if (headSize > MAX_HEAD_SIZE) {
         throw new StetError(
           'STET_ERR_UNSUPPORTED',
           `heads of ${headSize} elements, at most ${MAX_HEAD_SIZE} are supported`,
         );
       }
-      const sizes = Int32Array.of(headCount, kvHeadCount, headSize, blockSize);
+      const positionCount = key.length / (kvHeadCount * headSize);
+      const sizes = Int32Array.of(headCount, kvHeadCount, headSize, blockSize, windowWord(windowSize, positionCount));
       const scale = Float32Array.of(attentionScale(headSize));
       const output = new Float32Array(query.length);
       addon.opAttention(isa, schedule, sizes, scale, key, value, query, queryPositions, output);

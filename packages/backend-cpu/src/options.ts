@@ -21,6 +21,11 @@ export const isaNumber: Readonly<Record<IsaName, number>> = { scalar: 0, avx2: 1
 export const scheduleNumber = { fast: 0, canonical: 1 } as const;
 export const formatNumber = { bf16: 0, q8: 1 } as const;
 
+/** A sliding window as the kernels take it: 0 for the whole context, also where no window is that small. */
+export function windowWord(windowSize: number | undefined, contextLength: number): number {
+  return windowSize === undefined || windowSize >= contextLength ? 0 : windowSize;
+}
+
 const isaTitle: Readonly<Record<IsaName, string>> = { scalar: 'scalar', avx2: 'AVX2', avx512: 'AVX-512' };
 
 /** The instruction set that an option means here. Throws `STET_ERR_UNSUPPORTED` that names the missing CPU feature. */

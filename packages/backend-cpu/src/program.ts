@@ -1,6 +1,6 @@
 import { assertNever, type BackendLoad, type BufferId, type Op, type Plan, type WeightFormat } from '@stet/backend';
 import { attentionScale, rmsNormConstants } from '@stet/backend/numerics';
-import { formatNumber } from './options.js';
+import { formatNumber, windowWord } from './options.js';
 import { Schedule, type Stage, type StageEntry } from './stages.js';
 
 /** A plan as native/program.cpp reads it. */
@@ -81,8 +81,9 @@ class Compiler {
         this.#row([], [op.output], [rowOp.embed, op.table, op.output]);
         return;
       case 'rmsNorm': {
-        const norm = this.#norm(this.#width(op.input), op.epsilon);
-        this.#row([op.input], [op.output], [rowOp.rmsNorm, op.input, op.weight, norm, op.output]);
+        const groupCount = op.groupCount ?? 1;
+        const norm = this.#norm(this.#width(op.input) / groupCount, op.epsilon);
+        this.#row([op.input], [op.output], [rowOp.rmsNorm, op.input, op.weight, norm, op.output, groupCount]);
         return;
       }
       case 'rope':
@@ -109,7 +110,7 @@ class Compiler {
       case 'attention':
         this.schedule.place('attention', [buffer(op.query), kv(op.layer)], [buffer(op.output)], {
           kind: 'op',
-          words: [op.layer, op.query, op.headCount, op.output],
+          words: [op.layer, op.query, op.headCount, windowWord(op.windowSize, this.#plan.contextLength), op.output],
         });
         return;
       case 'logits': {

@@ -48,15 +48,17 @@ const cases: Readonly<Record<OpCase['kind'], fc.Arbitrary<OpCase>>> = {
       ...(c.hasBias ? { bias: random.floats(c.rows, 1).map((x) => (Math.abs(x) < 2 ** -60 ? 0 : x)) } : {}),
     };
   }),
-  rmsNorm: fc.record({ columns, rowCount, scale, seed }).map((c) => {
+  rmsNorm: fc.record({ columns, groupCount: fc.constantFrom(1, 1, 2, 3, 8), rowCount, scale, seed }).map((c) => {
     const random = new Random(c.seed);
     const weight = random.floats(c.columns, 1);
+    const width = c.columns * c.groupCount;
     return {
       kind: 'rmsNorm',
-      width: c.columns,
+      width,
       epsilon: 1e-5,
+      ...(c.groupCount > 1 ? { groupCount: c.groupCount } : {}),
       weight,
-      input: random.floats(c.rowCount * c.columns, c.scale),
+      input: random.floats(c.rowCount * width, c.scale),
     };
   }),
   rope: fc
@@ -85,6 +87,11 @@ const cases: Readonly<Record<OpCase['kind'], fc.Arbitrary<OpCase>>> = {
       ),
       blockSize: fc.constantFrom(16, 32, 48, 64, 128),
       positionCount: fc.oneof(fc.constantFrom(1, 15, 16, 17, 63, 64, 65, 128, 129), fc.integer({ min: 1, max: 300 })),
+      windowSize: fc.oneof(
+        fc.constant(undefined),
+        fc.constantFrom(1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 129, 4096),
+        fc.integer({ min: 1, max: 300 }),
+      ),
       scale: fc.constantFrom(0.01, 1, 10),
       seed,
     })
@@ -99,6 +106,7 @@ const cases: Readonly<Record<OpCase['kind'], fc.Arbitrary<OpCase>>> = {
         kvHeadCount: c.kvHeadCount,
         headSize: c.headSize,
         blockSize: c.blockSize,
+        ...(c.windowSize ? { windowSize: c.windowSize } : {}),
         key: random.floats(kvLength, c.scale),
         value: random.floats(kvLength, c.scale),
         query: random.floats(queryPositions.length * headCount * c.headSize, c.scale),
@@ -137,6 +145,33 @@ describe.each(isas)('%s kernels on random shapes', (isa) => {
     },
   );
 
+  it('attends to nothing outside of a window, whatever stands there', async () => {
+    const attention = cases.attention.filter((input) => input.kind === 'attention' && input.windowSize !== undefined);
+    let poisoned = 0;
+    await fc.assert(
+      fc.asyncProperty(attention, async (input) => {
+        const { output } = await reference.run(input);
+        const { input: other, count } = poisonUnseen(input as AttentionCase);
+        poisoned += count;
+        expectEqualBits((await canonical.run(other)).output, output, describeCase(input));
+      }),
+      { numRuns: 40, seed: 20261129, interruptAfterTimeLimit: 20_000, markInterruptAsFailure: false },
+    );
+    expect(poisoned).toBeGreaterThan(100);
+  });
+
+  it('attends to more positions than 16 bits count', async () => {
+    const input = longContext(33_000);
+    for (const windowSize of [undefined, 100, 32_900]) {
+      const windowed = { ...input, ...(windowSize ? { windowSize } : {}) };
+      expectEqualBits(
+        (await canonical.run(windowed)).output,
+        (await reference.run(windowed)).output,
+        describeCase(windowed),
+      );
+    }
+  });
+
   it.skipIf(isa === 'scalar')('has other kernels than the canonical ones for some sizes of a fast batch', async () => {
     const bitsOf = async (runner: OpRunner, input: OpCase) => new Int32Array((await runner.run(input)).output.buffer);
     const differing: number[] = [];
@@ -159,6 +194,38 @@ function linearCase(count: number): OpCase {
 function matrix(random: Random, rowTotal: number, columnCount: number, kind: WeightFormat): WeightData {
   const spec = { kind: 'matrix', name: 'w', rows: rowTotal, columns: columnCount, format: kind } as const;
   return encodeWeight(spec, random.floats(rowTotal * columnCount, 1 / Math.sqrt(columnCount)));
+}
+
+type AttentionCase = OpCase & { readonly kind: 'attention' };
+
+/** The same case with huge keys and values at all positions that no query attends to, and how many those are. */
+function poisonUnseen(input: AttentionCase): { input: AttentionCase; count: number } {
+  const width = input.kvHeadCount * input.headSize;
+  const key = input.key.slice();
+  const value = input.value.slice();
+  const windowSize = input.windowSize ?? Number.POSITIVE_INFINITY;
+  let count = 0;
+  for (let p = 0; p < key.length / width; p++) {
+    if (input.queryPositions.some((q) => p <= q && p > q - windowSize)) continue;
+    key.fill(1e30, p * width, (p + 1) * width);
+    value.fill(1e30, p * width, (p + 1) * width);
+    count++;
+  }
+  return { input: { ...input, key, value }, count };
+}
+
+/** One query at each of the last three positions; one head of the least size, so that the reference is soon done. */
+function longContext(positionCount: number): AttentionCase {
+  const random = new Random(positionCount);
+  const sizes = { headCount: 1, kvHeadCount: 1, headSize: 2, blockSize: 64 } as const;
+  return {
+    kind: 'attention',
+    ...sizes,
+    key: random.floats(positionCount * sizes.headSize, 0.1),
+    value: random.floats(positionCount * sizes.headSize, 1),
+    query: random.floats(3 * sizes.headSize, 0.1),
+    queryPositions: Int32Array.from([3, 2, 1], (back) => positionCount - back),
+  };
 }
 
 /** Runs of consecutive positions, as prefill has them, and single ones. */

@@ -10,7 +10,8 @@ export interface RandomModel {
 /**
  * A model of random sizes, formats and wiring, to find what the stages of the Llama family never show: feed-forward
  * beside attention, a swiglu whose inputs come from different stages, buffers that are used again at once, linears of
- * both formats on one input, a rope twice, several layers of K/V written before any is read.
+ * both formats on one input, a rope twice, several layers of K/V written before any is read, norms of single heads,
+ * windows of some layers.
  */
 export function randomModel(seed: number): RandomModel {
   const random = new Random(seed);
@@ -104,14 +105,23 @@ class RandomPlan {
     const query = this.#linear(name('query'), input, queryWidth);
     const key = this.#linear(name('key'), input, kvWidth);
     const value = this.#linear(name('value'), random.chance(0.8) ? input : this.#hidden, kvWidth);
+    if (random.chance(0.4)) this.#headNorm(name('query.norm'), query, this.#headCount);
+    if (random.chance(0.4)) this.#headNorm(name('key.norm'), key, this.#kvHeadCount);
     const rope = random.between(0, this.#ropeCount - 1);
     this.#ops.push({ kind: 'rope', buffer: query, headCount: this.#headCount, rope });
     if (random.chance(0.2)) this.#ops.push({ kind: 'rope', buffer: query, headCount: this.#headCount, rope: 0 });
     this.#ops.push({ kind: 'rope', buffer: key, headCount: this.#kvHeadCount, rope });
     this.#ops.push({ kind: 'kvWrite', layer, key, value });
     const output = this.#scratch('attended', queryWidth);
-    this.#ops.push({ kind: 'attention', layer, query, headCount: this.#headCount, output });
+    // Around chunks of 64 and blocks of 16 positions; the last is as long as the context.
+    const window = random.chance(0.5) ? { windowSize: random.pick([1, 5, 16, 33, 63, 64, 65, 100, 200]) } : {};
+    this.#ops.push({ kind: 'attention', layer, query, headCount: this.#headCount, ...window, output });
     return this.#linear(name('output'), output, width);
+  }
+
+  #headNorm(name: string, buffer: number, groupCount: number): void {
+    const weight = this.#vector(name, this.#headSize, 'norm');
+    this.#ops.push({ kind: 'rmsNorm', input: buffer, weight, epsilon: 1e-5, groupCount, output: buffer });
   }
 
   #feedForward(layer: number, input: number): number {
