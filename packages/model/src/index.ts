@@ -22,8 +22,7 @@ export { decoderPlan } from './plan/decoder-plan.js';
 export { llamaPlan } from './plan/llama-plan.js';
 export { ropeSpec } from './plan/rope.js';
 export { type Checkpoint, openCheckpoint } from './safetensors/checkpoint.js';
-export type { Dtype } from './safetensors/dtypes.js';
-export { readHeader, type TensorInfo } from './safetensors/header.js';
+export { readHeader } from './safetensors/header.js';
 export {
   type ChatTemplate,
   type ChatTemplateInput,
@@ -34,5 +33,6 @@ export { renderChat } from './text/render-chat.js';
 export { createStreamDecoder, type DecodeState, type StreamDecoder } from './text/stream-decoder.js';
 export type { TokenPieces, TokenPlace } from './text/token-pieces.js';
 export { createTokenizer, type Tokenizer, type TokenizerOptions } from './text/tokenizer.js';
+export { floatTypes } from './weights/float-types.js';
 export type { StoredTensor, TensorRows, TensorType, WeightPlaces } from './weights/stored-tensor.js';
 export { tensorWeights } from './weights/tensor-weights.js';

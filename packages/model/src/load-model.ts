@@ -12,7 +12,8 @@ import { type Checkpoint, openCheckpoint } from './safetensors/checkpoint.js';
 import type { ChatTemplate } from './text/chat-template.js';
 import { type LoadedText, loadText } from './text/load-text.js';
 import type { Tokenizer } from './text/tokenizer.js';
-import { checkTensor, tensorWeights } from './weights/tensor-weights.js';
+import { ownPlaces, storedRows } from './weights/stored-rows.js';
+import { tensorWeights } from './weights/tensor-weights.js';
 
 export interface LoadOptions {
   /** Format of all matrices; `bf16` by default. It is part of the fingerprint. */
@@ -114,7 +115,7 @@ async function loadGenerationConfig(
 
 /** Every weight of the plan is there, and nothing is left over that would have changed what the model computes. */
 function checkTensors(plan: Plan, config: LlamaConfig, checkpoint: Checkpoint): void {
-  for (const spec of plan.weights) checkTensor(spec, checkpoint.tensors);
+  for (const spec of plan.weights) storedRows(spec, checkpoint.tensors, ownPlaces);
   const used = new Set(plan.weights.map((spec) => spec.name));
   const isIdle = (name: string): boolean =>
     // Old checkpoints store the rope's frequencies, and some tied ones their head a second time.

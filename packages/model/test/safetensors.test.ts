@@ -1,4 +1,4 @@
-import { memorySource, openCheckpoint, readHeader } from '@stet/model';
+import { floatTypes, memorySource, openCheckpoint, readHeader } from '@stet/model';
 import { describe, expect, it } from 'vitest';
 import { jsonBytes, safetensors, safetensorsWith, smallTensor } from './support/small-model.js';
 
@@ -15,8 +15,8 @@ describe('a safetensors header', () => {
     const bytes = safetensors([smallTensor('a', [2, 3]), smallTensor('b', [])], { format: 'pt' });
     const dataStart = bytes.length - 14;
     expect(await header(bytes)).toEqual([
-      { name: 'a', file: F, dtype: 'BF16', shape: [2, 3], start: dataStart, end: dataStart + 12 },
-      { name: 'b', file: F, dtype: 'BF16', shape: [], start: dataStart + 12, end: dataStart + 14 },
+      { name: 'a', file: F, type: floatTypes.BF16, shape: [2, 3], start: dataStart, end: dataStart + 12 },
+      { name: 'b', file: F, type: floatTypes.BF16, shape: [], start: dataStart + 12, end: dataStart + 14 },
     ]);
   });
 

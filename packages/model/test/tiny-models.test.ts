@@ -108,9 +108,9 @@ describe.skipIf(!hasSharedModels)(`tiny models of the Llama family${needsSharedM
     const { tensors, files } = await openCheckpoint(folder, new Set(await folder.list()));
     expect(files).toHaveLength(7);
     const data = await Promise.all(
-      [...tensors.values()].map(async ({ name, dtype, shape, file, start, end }) => ({
+      [...tensors.values()].map(async ({ name, type, shape, file, start, end }) => ({
         name,
-        dtype,
+        dtype: type.name,
         shape,
         bytes: await folder.read(file, start, end),
       })),

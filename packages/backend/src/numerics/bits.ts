@@ -40,11 +40,9 @@ export function r12(x: number): number {
   return fromBits(sign | ((u + 0x800) & ~0xfff));
 }
 
-/** Nearest integer, ties to even, for |x| < 2^52. */
+/** Nearest integer, ties to even, for |x| < 2^51: there an f64 that has 1.5·2^52 added keeps no fraction. */
 export function roundHalfEven(x: number): number {
-  const floor = Math.floor(x);
-  const rest = x - floor;
-  if (rest > 0.5) return floor + 1;
-  if (rest < 0.5) return floor;
-  return floor % 2 === 0 ? floor : floor + 1;
+  return x + TO_INTEGER - TO_INTEGER;
 }
+
+const TO_INTEGER = 1.5 * 2 ** 52;

@@ -1,4 +1,4 @@
-import { StetError } from '../errors.js';
+import { assert, StetError } from '../errors.js';
 import type { WeightFormat, WeightSpec } from '../plan.js';
 import type { WeightData } from '../weights.js';
 import { exponentOf64, pow2, roundHalfEven } from './bits.js';
@@ -25,18 +25,25 @@ function encodeMatrix(
   }
 }
 
-/** bf16 bits, round to nearest even; |w| < 2^-40 becomes 0 and |w| > 2^10 is an error. */
-export function encodeBf16(name: string, values: Float32Array): Uint16Array {
+/**
+ * bf16 bits, round to nearest even; |w| < 2^-40 becomes 0 and |w| > 2^10 is an error. `target` has the length of
+ * `values`; by default it is new.
+ */
+export function encodeBf16(
+  name: string,
+  values: Float32Array,
+  target: Uint16Array = new Uint16Array(values.length),
+): Uint16Array {
+  assert(target.length === values.length, `${name}: ${values.length} values for ${target.length} places`);
   const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  const bits = new Uint16Array(values.length);
-  for (let i = 0; i < values.length; i++) {
+  for (let i = 0; i < words.length; i++) {
     const word = words[i]!;
-    // Before rounding: the carry of a NaN with a full mantissa would turn it into a zero.
-    if ((word & 0x7fffffff) >= 0x7f800000) badWeight(name, i, 'is not finite');
-    const rounded = ((word & 0x7fffffff) + 0x7fff + ((word >>> 16) & 1)) >>> 16;
-    bits[i] = domainBf16(name, i, ((word >>> 16) & 0x8000) | rounded);
+    // The carry of a NaN with a full mantissa ends in bit 15, above the largest magnitude as it should.
+    const magnitude = ((word & 0x7fffffff) + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+    if (magnitude > BF16_MAX) badWeight(name, i, 'is not finite or above 2^10');
+    target[i] = magnitude < BF16_MIN ? 0 : ((word >>> 16) & 0x8000) | magnitude;
   }
-  return bits;
+  return target;
 }
 
 /** The same for values that are bf16 already; changes `bits` in place where the domain asks for it. */
@@ -56,19 +63,31 @@ function domainBf16(name: string, index: number, bits: number): number {
   return bits;
 }
 
+export interface Q8Arrays {
+  /** (rows × blockCount·32), the last block of a row padded with zeros. */
+  readonly quants: Int8Array;
+  /** (rows × blockCount). */
+  readonly scales: Float32Array;
+}
+
 /**
  * int8 blocks of 32 along a row: the smallest scale of 5 significant bits with amax <= 127·scale, quants rounded half
- * to even; made in f64. `quants` (rows × blockCount·32), `scales` (rows × blockCount).
+ * to even; made in f64. `target` must be zero where rows end in padding; by default it is new.
  */
 export function encodeQ8(
   name: string,
   values: Float32Array,
   rows: number,
   columns: number,
-): { quants: Int8Array; scales: Float32Array } {
+  target: Q8Arrays = emptyQ8(rows, columns),
+): Q8Arrays {
+  const { quants, scales } = target;
   const blockCount = Math.ceil(columns / BLOCK);
-  const quants = new Int8Array(rows * blockCount * BLOCK);
-  const scales = new Float32Array(rows * blockCount);
+  assert(values.length === rows * columns, `${name}: ${values.length} values for ${rows} rows of ${columns}`);
+  assert(
+    scales.length === rows * blockCount && quants.length === scales.length * BLOCK,
+    `${name}: no place for ${rows} rows`,
+  );
   for (let row = 0; row < rows; row++) {
     for (let block = 0; block < blockCount; block++) {
       const start = row * columns + block * BLOCK;
@@ -80,12 +99,18 @@ export function encodeQ8(
         if (magnitude > largest) largest = magnitude;
       }
       const scale = q8Scale(largest);
-      scales[row * blockCount + block] = scale;
-      const target = (row * blockCount + block) * BLOCK - start;
-      for (let i = start; i < end; i++) quants[target + i] = roundHalfEven(values[i]! / scale);
+      const place = row * blockCount + block;
+      scales[place] = scale;
+      const shift = place * BLOCK - start;
+      for (let i = start; i < end; i++) quants[shift + i] = roundHalfEven(values[i]! / scale);
     }
   }
-  return { quants, scales };
+  return target;
+}
+
+function emptyQ8(rows: number, columns: number): Q8Arrays {
+  const blockCount = rows * Math.ceil(columns / BLOCK);
+  return { quants: new Int8Array(blockCount * BLOCK), scales: new Float32Array(blockCount) };
 }
 
 const Q8_SCALE_MAX = (31 / 16) * 2 ** 10;

@@ -2,11 +2,12 @@ import { StetError } from '@stet/backend';
 import { quote } from '../files/quote.js';
 import { readJson } from '../files/read-file.js';
 import type { FileSource } from '../files/source.js';
-import { readHeader, type TensorInfo } from './header.js';
+import type { StoredTensor } from '../weights/stored-tensor.js';
+import { readHeader } from './header.js';
 
 /** The tensors of a model, wherever they lie. */
 export interface Checkpoint {
-  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  readonly tensors: ReadonlyMap<string, StoredTensor>;
   /** The safetensors files, and the index where there is one. */
   readonly files: readonly string[];
 }
@@ -28,7 +29,7 @@ export async function openCheckpoint(
   signal?: AbortSignal,
 ): Promise<Checkpoint> {
   if (names.has(SINGLE_FILE)) {
-    const tensors = new Map<string, TensorInfo>();
+    const tensors = new Map<string, StoredTensor>();
     for (const tensor of await readHeader(source, SINGLE_FILE, signal)) tensors.set(tensor.name, tensor);
     return { tensors, files: [SINGLE_FILE] };
   }
@@ -49,7 +50,7 @@ async function openSharded(source: FileSource, names: ReadonlySet<string>, signa
   for (const shard of shards) {
     if (!names.has(shard)) bad(`names the file ${quote(shard)}, which is missing`);
   }
-  const tensors = new Map<string, TensorInfo>();
+  const tensors = new Map<string, StoredTensor>();
   for (const shard of shards) {
     for (const tensor of await readHeader(source, shard, signal)) {
       const other = tensors.get(tensor.name);

@@ -1,3 +1,6 @@
+import { floatTypes } from '../weights/float-types.js';
+import type { TensorType } from '../weights/stored-tensor.js';
+
 /** Bits per element of every type that the safetensors format has. */
 const dtypeBits = {
   BOOL: 8,
@@ -32,4 +35,14 @@ export function isDtype(name: unknown): name is Dtype {
 
 export function bitsPerElement(dtype: Dtype): number {
   return dtypeBits[dtype];
+}
+
+/** How a tensor of this type is stored; without `decode` unless its values can be weights: F32, F16 and BF16. */
+export function tensorType(dtype: Dtype): TensorType {
+  if (Object.hasOwn(floatTypes, dtype)) return floatTypes[dtype as keyof typeof floatTypes];
+  // Types below a byte are packed: eight elements are a whole number of bytes.
+  const bits = dtypeBits[dtype];
+  return bits % 8 === 0
+    ? { name: dtype, blockValues: 1, blockBytes: bits / 8 }
+    : { name: dtype, blockValues: 8, blockBytes: bits };
 }

@@ -2,18 +2,9 @@ import { StetError } from '@stet/backend';
 import { throwIfAborted } from '../files/abort.js';
 import { causeMessage, quote } from '../files/quote.js';
 import type { FileSource } from '../files/source.js';
-import { bitsPerElement, type Dtype, isDtype } from './dtypes.js';
+import type { StoredTensor } from '../weights/stored-tensor.js';
+import { bitsPerElement, isDtype, tensorType } from './dtypes.js';
 import { duplicateKey } from './duplicate-key.js';
-
-/** Where a tensor lies: bytes start .. end - 1 of the file. */
-export interface TensorInfo {
-  readonly name: string;
-  readonly file: string;
-  readonly dtype: Dtype;
-  readonly shape: readonly number[];
-  readonly start: number;
-  readonly end: number;
-}
 
 /** Largest header that is read, the limit of the format's own implementation. */
 export const MAX_HEADER_BYTES = 100_000_000;
@@ -26,7 +17,7 @@ const LENGTH_BYTES = 8;
  * Reads and checks the header of one safetensors file: 8 bytes, then the header, nothing of the data. Everything in it
  * is checked against the size of the file, so that what it promises can be read. Rejects with `STET_ERR_BAD_SAFETENSORS`.
  */
-export async function readHeader(source: FileSource, file: string, signal?: AbortSignal): Promise<TensorInfo[]> {
+export async function readHeader(source: FileSource, file: string, signal?: AbortSignal): Promise<StoredTensor[]> {
   throwIfAborted(signal);
   const size = await source.size(file);
   if (size < LENGTH_BYTES) bad(file, `has ${size} bytes, too few for a header`);
@@ -34,7 +25,7 @@ export async function readHeader(source: FileSource, file: string, signal?: Abor
   throwIfAborted(signal);
   const header = parseHeader(file, await source.read(file, LENGTH_BYTES, LENGTH_BYTES + length));
   const dataStart = LENGTH_BYTES + length;
-  const tensors: TensorInfo[] = [];
+  const tensors: StoredTensor[] = [];
   for (const [name, value] of header) {
     if (name === '__metadata__') checkMetadata(file, value);
     else tensors.push(tensorInfo(file, name, value, dataStart, size));
@@ -75,7 +66,7 @@ function checkMetadata(file: string, value: unknown): void {
   }
 }
 
-function tensorInfo(file: string, name: string, value: unknown, dataStart: number, size: number): TensorInfo {
+function tensorInfo(file: string, name: string, value: unknown, dataStart: number, size: number): StoredTensor {
   const at = `tensor ${quote(name)}`;
   if (!isRecord(value)) bad(file, `${at} is not an object`);
   const { dtype, shape, data_offsets: offsets } = value;
@@ -96,11 +87,18 @@ function tensorInfo(file: string, name: string, value: unknown, dataStart: numbe
   if (bits !== (end - start) * 8) {
     bad(file, `${at}: ${end - start} bytes are not what ${dtype} [${shape.join(', ')}] takes`);
   }
-  return { name, file, dtype, shape: shape as number[], start: dataStart + start, end: dataStart + end };
+  return {
+    name,
+    file,
+    type: tensorType(dtype),
+    shape: shape as number[],
+    start: dataStart + start,
+    end: dataStart + end,
+  };
 }
 
 /** The format asks that tensors cover the data without overlap and without holes. */
-function checkCoverage(file: string, tensors: readonly TensorInfo[], dataStart: number, size: number): void {
+function checkCoverage(file: string, tensors: readonly StoredTensor[], dataStart: number, size: number): void {
   const sorted = [...tensors].sort((a, b) => a.start - b.start || a.end - b.end);
   let covered = dataStart;
   for (const tensor of sorted) {

@@ -1,20 +1,19 @@
 const HALF_EXPONENT = 0x7c00;
 
-/** f32 values of IEEE half-precision bits; exact. */
-export function halfToFloat(halves: Uint16Array): Float32Array {
-  const words = new Uint32Array(halves.length);
-  for (let i = 0; i < halves.length; i++) words[i] = halfToFloatBits(halves[i]!);
-  return new Float32Array(words.buffer);
+/** f32 values of IEEE half-precision bits; exact. Both have the same length. */
+export function halfToFloats(halves: Uint16Array, target: Float32Array): void {
+  const words = wordsOf(target);
+  for (let i = 0; i < words.length; i++) words[i] = halfToFloatBits(halves[i]!);
 }
 
-/** f32 values of bf16 bits; exact. */
-export function bf16ToFloat(bits: Uint16Array): Float32Array {
-  const words = new Uint32Array(bits.length);
-  for (let i = 0; i < bits.length; i++) words[i] = bits[i]! << 16;
-  return new Float32Array(words.buffer);
+/** f32 values of bf16 bits; exact. Both have the same length. */
+export function bf16ToFloats(bits: Uint16Array, target: Float32Array): void {
+  const words = wordsOf(target);
+  for (let i = 0; i < words.length; i++) words[i] = bits[i]! << 16;
 }
 
-function halfToFloatBits(half: number): number {
+/** The f32 bits of the value of a half. */
+export function halfToFloatBits(half: number): number {
   const sign = (half & 0x8000) << 16;
   const exponent = half & HALF_EXPONENT;
   const mantissa = half & 0x3ff;
@@ -24,4 +23,8 @@ function halfToFloatBits(half: number): number {
   // A subnormal half is a normal float: shift its leading bit into the hidden place.
   const shift = Math.clz32(mantissa) - 21;
   return sign | ((113 - shift) << 23) | ((mantissa << (13 + shift)) & 0x7fffff);
+}
+
+function wordsOf(values: Float32Array): Uint32Array {
+  return new Uint32Array(values.buffer, values.byteOffset, values.length);
 }
