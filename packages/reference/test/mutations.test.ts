@@ -86,6 +86,56 @@ const mutations: readonly Mutation[] = [
   { file: '../../backend/src/numerics/rope-tables.ts', from: 's * rope.attentionFactor', to: 's' },
   { file: 'ops/swiglu.ts', from: '4194304', to: '4194200' },
   { file: 'ops/swiglu.ts', from: 'shift > 16 ? 0', to: 'shift > 13 ? 0' },
+  // Groups of rmsNorm: constants, mean and lanes of the row; every other group left out; another order within a group.
+  { file: 'ops/rms-norm.ts', from: 'rmsNormConstants(groupWidth', to: 'rmsNormConstants(width' },
+  { file: 'ops/rms-norm.ts', from: '(input, start, groupWidth', to: '(input, start - (start % width), width' },
+  { file: 'ops/rms-norm.ts', from: 'start += groupWidth', to: 'start += width' },
+  { file: 'ops/rms-norm.ts', from: 'i % NORM_LANES', to: 'width === 16 ? 0 : i % NORM_LANES' },
+  { file: 'ops/rms-norm.ts', from: 'i % NORM_LANES', to: 'width === 48 ? i % 16 : i % NORM_LANES' },
+  { file: 'ops/rms-norm.ts', from: 'i % NORM_LANES', to: 'width === 160 ? i % 32 : i % NORM_LANES' },
+  // Windows: one position too many, one too few, none before the context, chunks counted from the window's start.
+  { file: 'ops/attention.ts', from: 'position - windowSize + 1', to: 'position - windowSize' },
+  { file: 'ops/attention.ts', from: 'position - windowSize + 1', to: 'position - windowSize + 2' },
+  { file: 'ops/attention.ts', from: 'Math.max(0, position - windowSize + 1)', to: 'position - windowSize + 1' },
+  {
+    file: 'ops/attention.ts',
+    from: 'start - (start % ATTENTION_CHUNK) + ATTENTION_CHUNK',
+    to: 'start + ATTENTION_CHUNK',
+  },
+  // The first chunk: all of it, its maximum over all of it, joined to a maximum of 0, its masked part as low scores.
+  { file: 'ops/attention.ts', from: 'let start = first;', to: 'let start = (first -= first % ATTENTION_CHUNK);' },
+  {
+    file: 'ops/attention.ts',
+    from: 'const chunkMax = scoreChunk(scratch, layer, kvHead, slots, start, count);',
+    to: `const masked = start % ATTENTION_CHUNK;
+      const chunkMax = scoreChunk(scratch, layer, kvHead, slots, start - masked, count + masked);
+      scoreChunk(scratch, layer, kvHead, slots, start, count);`,
+  },
+  { file: 'ops/attention.ts', from: 'start === first ? chunkMax', to: 'start === 0 ? chunkMax' },
+  {
+    file: 'ops/attention.ts',
+    from: `const count = end - start;
+    const chunkMax = scoreChunk(scratch, layer, kvHead, slots, start, count);`,
+    to: `const masked = start % ATTENTION_CHUNK;
+      if (start === first) first -= masked;
+      start -= masked;
+      const count = end - start;
+      scoreChunk(scratch, layer, kvHead, slots, start, count);
+      scratch.integers.fill(-16384, 0, masked);
+      scratch.powers.fill(8192, 0, masked);
+      const chunkMax = Math.max(...scratch.integers.subarray(0, count));`,
+  },
+  // The exponent of a masked value raises what the sums of its block are relative to.
+  {
+    file: 'ops/attention.ts',
+    from: 'let max = Number.NEGATIVE_INFINITY;\n    for (let j = 0; j < count; j++) {\n      const value',
+    to: `let max = Number.NEGATIVE_INFINITY;
+      if (start % ATTENTION_CHUNK !== 0) {
+        max = integers[0] + exponents[(kvOffset(layer, slots[start - 1], kvHead) + block) / BLOCK];
+      }
+      for (let j = 0; j < count; j++) {
+      const value`,
+  },
 ];
 
 describe('the golden vectors', () => {

@@ -3,6 +3,7 @@ import type { WeightFormat } from '../../plan.js';
 import { attentionCases } from './attention-cases.js';
 import { elementCases } from './element-cases.js';
 import { matrixCases } from './matrix-cases.js';
+import { normCases } from './norm-cases.js';
 
 /** The input of one golden vector. Its arrays are made from a seed each time. */
 export interface OpCaseSpec {
@@ -18,5 +19,5 @@ export interface OpCaseSpec {
 
 /** Every case, in a fixed order. */
 export function opCases(): OpCaseSpec[] {
-  return [...elementCases(), ...matrixCases(), ...attentionCases()];
+  return [...normCases(), ...elementCases(), ...matrixCases(), ...attentionCases()];
 }
