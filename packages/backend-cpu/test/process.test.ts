@@ -22,7 +22,7 @@ describe.skipIf(withoutAddon)('the addon in workers and at the end of a process'
   let file: string;
 
   beforeAll(async () => {
-    load = await rawLoad(rowCount);
+    load = await rawLoad(promptBatch(rowCount));
     folder = mkdtempSync(join(tmpdir(), 'stet-cpu-'));
     file = join(folder, 'load');
     writeFileSync(file, serialize(load));

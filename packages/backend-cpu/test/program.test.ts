@@ -1,5 +1,6 @@
 import type { Op, Plan } from '@stet/backend';
 import { conformanceModels } from '@stet/backend/conformance';
+import { rmsNormConstants } from '@stet/backend/numerics';
 import { describe, expect, it } from 'vitest';
 import { compileProgram } from '../src/program.js';
 import { Schedule, type Stage } from '../src/stages.js';
@@ -20,6 +21,19 @@ describe('the program of a plan', () => {
     expect(compileProgram({ plan: model.plan, ...sizes })).toEqual(once);
   });
 
+  it.each([
+    ['a window shorter than the context', 15, 15],
+    ['a window as long as the context as none', 16, 0],
+    ['a window longer than 32 bits count as none', 2 ** 33, 0],
+    ['no window', undefined, 0],
+  ])('has %s', (_, windowSize, word) => {
+    const attention = { kind: 'attention', layer: 0, query: 1, headCount: 1, output: 2 } as const;
+    const plan = planOf([windowSize === undefined ? attention : { ...attention, windowSize }]);
+    const words = [...compileProgram({ plan, ...sizes }).words];
+    // The stages: embed; attention of layer 0, buffer 1, one head, the window, to buffer 2; logits.
+    expect(words.slice(-14, -6)).toEqual([ATTENTION_STAGE, 1, 0, 1, 1, word, 2, LOGITS_STAGE]);
+  });
+
   it('prepares an input once for the linears that share it, and again after it was written', () => {
     const plan = planOf([
       { kind: 'linear', input: 0, weight: 1, output: 1 },
@@ -28,6 +42,20 @@ describe('the program of a plan', () => {
       { kind: 'linear', input: 0, weight: 1, output: 3 },
     ]);
     expect(stagesOf(plan)).toEqual(['rows', 'linear 2', 'rows', 'linear 1', 'logits']);
+  });
+});
+
+describe('the program of a layer with norms of query and key heads', () => {
+  const qwen = withHeadNorms(conformanceModels()[0].plan);
+
+  it('keeps them in the stage of the rope', () => {
+    expect(stagesOf(qwen)).toEqual(stagesOf(conformanceModels()[0].plan));
+  });
+
+  it('has the constants of a head, not of a row', () => {
+    const { scaledEpsilon, rootWidth } = rmsNormConstants(qwen.headSize, 1e-6);
+    const [, ...constants] = compileProgram({ plan: qwen, ...sizes }).constants;
+    expect(constants.slice(2, 4)).toEqual([scaledEpsilon, rootWidth]);
   });
 });
 
@@ -95,6 +123,20 @@ describe('a schedule', () => {
   });
 });
 
+/** Adds a norm of each head before each rope. */
+function withHeadNorms(plan: Plan): Plan {
+  const weight = plan.weights.length;
+  return {
+    ...plan,
+    weights: [...plan.weights, { kind: 'vector', name: 'head.norm', size: plan.headSize, role: 'norm' }],
+    ops: plan.ops.flatMap((entry): Op[] => {
+      if (entry.kind !== 'rope') return [entry];
+      const { buffer, headCount: groupCount } = entry;
+      return [{ kind: 'rmsNorm', input: buffer, weight, epsilon: 1e-6, groupCount, output: buffer }, entry];
+    }),
+  };
+}
+
 function op(word: number): { kind: 'op'; words: number[] } {
   return { kind: 'op', words: [word] };
 }
@@ -106,9 +148,11 @@ function shapeOf(schedule: Schedule): (string | number)[][] {
   ]);
 }
 
+const ATTENTION_STAGE = 2;
+const LOGITS_STAGE = 3;
 const stageNames: readonly Stage['kind'][] = ['rows', 'linear', 'attention', 'logits'];
 /** Words of a row operation by its kind: embed, rmsNorm, prepare, rope, kvWrite, swiglu, add. */
-const rowOpWords = [3, 5, 3, 4, 4, 4, 4];
+const rowOpWords = [3, 6, 3, 4, 4, 4, 4];
 
 /** Reads the stages back from the words, as native/program.cpp does; linears with the number of their units. */
 function stagesOf(plan: Plan): string[] {
@@ -130,7 +174,7 @@ function stagesOf(plan: Plan): string[] {
     for (let i = 0; i < count; i++) {
       if (kind === 'rows') skip(rowOpWords[words[at]]);
       else if (kind === 'linear') skip(4 * next() + 1);
-      else skip(kind === 'attention' ? 4 : 5);
+      else skip(5);
     }
   }
   expect(at).toBe(words.length);

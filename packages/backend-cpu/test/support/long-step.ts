@@ -1,4 +1,4 @@
-import type { Batch } from '@stet/backend';
+import type { Batch, Plan } from '@stet/backend';
 import { buildModel, type ConformanceModel } from '@stet/backend/conformance';
 
 /** A model that takes a while: 3.2 million weights. */
@@ -23,6 +23,11 @@ export function largeModel(): ConformanceModel {
 }
 
 export const largeSizes = { blockSize: 16, blockCount: 65, maxRows: 512 } as const;
+
+/** The large model's plan with a window in every layer; the weights are the same. */
+export function withWindow(plan: Plan, windowSize: number): Plan {
+  return { ...plan, ops: plan.ops.map((op) => (op.kind === 'attention' ? { ...op, windowSize } : op)) };
+}
 
 /** A prompt in blocks first, first + 1, … that wants its last arg-max. */
 export function promptBatch(rowCount: number, first = 1): Batch {

@@ -5,11 +5,10 @@ import { createRequire } from 'node:module';
 import { deserialize } from 'node:v8';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 
-const SCALAR = 0;
 const CANONICAL = 1;
 
 async function open(addon, load) {
-  const handle = addon.create(SCALAR, 2, load.program, load.constants);
+  const handle = addon.create(load.isa, 2, load.program, load.constants);
   for (const [index, { cosine, sine }] of load.ropes.entries()) addon.setRope(handle, index, cosine, sine);
   for (const [index, data] of load.weights.entries()) {
     if (data.kind === 'vector') addon.setVector(handle, index, data.values);
@@ -57,6 +56,11 @@ async function main(load, mode, report) {
       await addon.forward(handle, false, true);
       await addon.close(handle);
       report(logits);
+      return;
+    case 'print':
+      await addon.forward(handle, false, true);
+      await addon.close(handle);
+      report(Buffer.from(logits.buffer).toString('hex'));
       return;
     default:
       throw new Error(`unknown mode ${mode}`);
