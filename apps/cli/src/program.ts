@@ -11,7 +11,7 @@ export function buildProgram(): Command {
     .showHelpAfterError('hint: `stet --help` and `stet COMMAND --help` list what there is.')
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'error USAGE: ')) })
     .exitOverride();
-  for (const command of [runCommand(), serveCommand(), doctorCommand(), demoCommand()])
+  for (const command of [runCommand(), serveCommand(), pullCommand(), doctorCommand(), demoCommand()])
     program.addCommand(command.copyInheritedSettings(program));
   return program;
 }
@@ -47,6 +47,16 @@ function serveCommand(): Command {
     .option('--allow-origin <origin...>', 'origins whose pages may connect')
     .option('--verbose', 'log connections to stderr')
     .action(async (options) => (await import('./commands/serve.js')).serve(options));
+}
+
+function pullCommand(): Command {
+  return new Command('pull')
+    .description("fetch a model from the Hugging Face hub into the cache that Python's libraries share")
+    .argument('<model>', 'org/name for what Stet needs of it, org/name:file for one file, such as a .gguf')
+    .option('--revision <name>', 'a branch, tag or commit (default: main)')
+    .option('--cache-dir <folder>', 'in place of HF_HUB_CACHE, HF_HOME or ~/.cache/huggingface/hub')
+    .option('--token-env <name>', 'the variable that has the access token', 'HF_TOKEN')
+    .action(async (model: string, options) => (await import('./commands/pull.js')).pull(model, options));
 }
 
 function doctorCommand(): Command {
