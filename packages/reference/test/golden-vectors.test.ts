@@ -37,9 +37,11 @@ describe('golden vectors', () => {
       expect([...seen].sort()).toEqual(
         ['add', 'attention', 'embed bf16', 'embed q8', 'linear bf16', 'linear q8', 'rmsNorm', 'rope', 'swiglu'].sort(),
       );
+      expect(vectors.some(({ case: c }) => c.kind === 'rmsNorm' && c.groupCount !== undefined)).toBe(true);
+      expect(vectors.some(({ case: c }) => c.kind === 'attention' && c.windowSize !== undefined)).toBe(true);
     }
     expect(opVectors({ formats: ['bf16'] }).some((vector) => vector.formats.includes('q8'))).toBe(false);
-    expect(modelVectors({ formats: ['bf16'] })).toHaveLength(1);
+    expect(modelVectors({ formats: ['bf16'] })).toHaveLength(2);
   });
 
   it('are logits of models that are alive: rows and tokens differ', () => {
@@ -65,7 +67,7 @@ describe('the self-test of the reference', () => {
     const chunkings = ['prefill', 'chunks', 'decode'] as const;
     const report = await selfTestModel(createReferenceBackend, { chunkings });
     expect(report.failures).toEqual([]);
-    expect(report.vectors).toHaveLength(6);
+    expect(report.vectors).toHaveLength(chunkings.length * modelVectors().length);
   });
 });
 

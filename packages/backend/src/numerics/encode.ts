@@ -35,11 +35,12 @@ export function encodeBf16(
   target: Uint16Array = new Uint16Array(values.length),
 ): Uint16Array {
   assert(target.length === values.length, `${name}: ${values.length} values for ${target.length} places`);
-  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const words = new Int32Array(values.buffer, values.byteOffset, values.length);
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!;
+    const half = (0x7fff + ((word >>> 16) & 1)) | 0;
     // The carry of a NaN with a full mantissa ends in bit 15, above the largest magnitude as it should.
-    const magnitude = ((word & 0x7fffffff) + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+    const magnitude = (((word & 0x7fffffff) + half) | 0) >>> 16;
     if (magnitude > BF16_MAX) badWeight(name, i, 'is not finite or above 2^10');
     target[i] = magnitude < BF16_MIN ? 0 : ((word >>> 16) & 0x8000) | magnitude;
   }

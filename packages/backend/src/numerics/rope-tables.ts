@@ -8,17 +8,20 @@ export interface RopeTables {
   readonly sine: Float32Array;
 }
 
-/** Cosine and sine of every position and pair, made once in f64 and rounded so that every rope product is exact. */
-export function ropeTables(rope: RopeSpec, positionCount: number): RopeTables {
+/**
+ * Cosine and sine of every pair at `positionCount` positions from `firstPosition` on, made once in f64 and rounded so
+ * that every rope product is exact. Tables made in parts have the same bits.
+ */
+export function ropeTables(rope: RopeSpec, positionCount: number, firstPosition = 0): RopeTables {
   const pairCount = rope.inverseFrequencies.length;
   const cosine = new Float32Array(positionCount * pairCount);
   const sine = new Float32Array(positionCount * pairCount);
   for (let pair = 0; pair < pairCount; pair++) {
     const frequency = rope.inverseFrequencies[pair]!;
-    for (let position = 0; position < positionCount; position++) {
-      const [s, c] = sinCos(position * frequency);
-      cosine[position * pairCount + pair] = toGrid(r12(Math.fround(c * rope.attentionFactor)));
-      sine[position * pairCount + pair] = toGrid(r12(Math.fround(s * rope.attentionFactor)));
+    for (let i = 0; i < positionCount; i++) {
+      const [s, c] = sinCos((firstPosition + i) * frequency);
+      cosine[i * pairCount + pair] = toGrid(r12(Math.fround(c * rope.attentionFactor)));
+      sine[i * pairCount + pair] = toGrid(r12(Math.fround(s * rope.attentionFactor)));
     }
   }
   return { cosine, sine };

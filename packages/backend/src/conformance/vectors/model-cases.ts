@@ -17,7 +17,10 @@ export interface ModelCaseSpec {
   readonly rows: Int32Array;
 }
 
-/** Two small models: shared K/V heads with biases in bf16, and odd sizes with a head of their own in q8. */
+/**
+ * Three small models: shared K/V heads with biases in bf16, odd sizes with a head of their own in q8, and what newer
+ * families add in bf16.
+ */
 export function modelCases(): ModelCaseSpec[] {
   return [
     modelCase(
@@ -29,6 +32,14 @@ export function modelCases(): ModelCaseSpec[] {
       [0, 1, 15, 16, 31, 63, 64, 65, 127, 128, 149],
     ),
     modelCase('odd sizes, own head, mixed formats', 902, ODD_SIZES, 90, 32, [0, 1, 31, 32, 62, 63, 64, 70, 89]),
+    modelCase(
+      'head norms, windows, a layer without rope, norms after',
+      903,
+      HEAD_NORMS,
+      130,
+      16,
+      [0, 1, 23, 24, 63, 64, 69, 70, 95, 128, 129],
+    ),
   ];
 }
 
@@ -60,6 +71,25 @@ const ODD_SIZES: TinyModel = {
   biases: false,
   format: 'q8',
   head: 'bf16',
+};
+
+/** Windows of less and of more than a chunk, both shorter than the sequence. */
+const HEAD_NORMS: TinyModel = {
+  width: 48,
+  layerCount: 3,
+  headCount: 4,
+  kvHeadCount: 2,
+  headSize: 16,
+  feedForwardWidth: 80,
+  vocabSize: 96,
+  contextLength: 160,
+  epsilon: 1e-6,
+  biases: false,
+  format: 'bf16',
+  head: 'tied',
+  headNorms: 'headsOfQueryAndKey',
+  layerNorms: 'after',
+  layers: [{ positions: 'rope', windowSize: 24 }, { positions: 'none' }, { positions: 'rope', windowSize: 70 }],
 };
 
 function modelCase(

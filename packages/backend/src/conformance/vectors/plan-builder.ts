@@ -1,7 +1,7 @@
 import type { BufferId, Op, Plan, WeightFormat, WeightId, WeightSpec } from '../../plan.js';
 import { ropeSpec } from './element-cases.js';
 
-/** A model of the Llama family, small enough to be made from a seed. */
+/** A decoder, small enough to be made from a seed: of the Llama family, but for what is said otherwise. */
 export interface TinyModel {
   readonly width: number;
   readonly layerCount: number;
@@ -17,6 +17,17 @@ export interface TinyModel {
   readonly format: WeightFormat;
   /** `tied`: the embedding is the head as well; otherwise the format of the model's own head. */
   readonly head: 'tied' | WeightFormat;
+  /** `headsOfQueryAndKey`: each head of q and k is normalized, before rope. Default `none`. */
+  readonly headNorms?: 'none' | 'headsOfQueryAndKey';
+  /** Whether the norms of a layer stand before its two parts or after them, before the sum. Default `before`. */
+  readonly layerNorms?: 'before' | 'after';
+  /** (layerCount); by default every layer has rope and attends to the whole context. */
+  readonly layers?: readonly TinyLayer[];
+}
+
+export interface TinyLayer {
+  readonly positions: 'rope' | 'none';
+  readonly windowSize?: number;
 }
 
 /** The plan of a tiny model; an empty builder is filled from the embedding down to the logits. */
@@ -37,24 +48,29 @@ export function buildPlan(model: TinyModel): Plan {
   builder.ops.push({ kind: 'embed', table: embedding, output: hidden });
 
   for (let layer = 0; layer < model.layerCount; layer++) {
-    const project = (name: string, input: BufferId, output: BufferId, bias: boolean): void => {
-      builder.linear(`${layer}.${name}`, input, output, format, bias);
+    const input = model.layerNorms === 'after' ? hidden : normed;
+    const project = (name: string, from: BufferId, to: BufferId, bias: boolean): void => {
+      builder.linear(`${layer}.${name}`, from, to, format, bias);
     };
-    builder.norm(`${layer}.attention-norm`, hidden, model.epsilon, normed);
-    project('query', normed, query, model.biases);
-    project('key', normed, key, model.biases);
-    project('value', normed, value, model.biases);
-    builder.ops.push({ kind: 'rope', buffer: query, headCount, rope: 0 });
-    builder.ops.push({ kind: 'rope', buffer: key, headCount: kvHeadCount, rope: 0 });
-    builder.ops.push({ kind: 'kvWrite', layer, key, value });
-    builder.ops.push({ kind: 'attention', layer, query, headCount, output: mixed });
+    /** The norm of a part, in the place that the model has it. */
+    const norm = (place: 'before' | 'after', name: string): void => {
+      if (place !== (model.layerNorms ?? 'before')) return;
+      builder.norm(`${layer}.${name}`, place === 'before' ? hidden : normed, model.epsilon, normed);
+    };
+    norm('before', 'attention-norm');
+    project('query', input, query, model.biases);
+    project('key', input, key, model.biases);
+    project('value', input, value, model.biases);
+    addAttention(builder, model, layer, { query, key, value, mixed });
     project('output', mixed, normed, false);
+    norm('after', 'attention-norm');
     builder.ops.push({ kind: 'add', left: hidden, right: normed, output: hidden });
-    builder.norm(`${layer}.feed-forward-norm`, hidden, model.epsilon, normed);
-    project('gate', normed, gate, false);
-    project('up', normed, up, false);
+    norm('before', 'feed-forward-norm');
+    project('gate', input, gate, false);
+    project('up', input, up, false);
     builder.ops.push({ kind: 'swiglu', gate, up, output: gate });
     project('down', gate, normed, false);
+    norm('after', 'feed-forward-norm');
     builder.ops.push({ kind: 'add', left: hidden, right: normed, output: hidden });
   }
 
@@ -75,6 +91,29 @@ export function buildPlan(model: TinyModel): Plan {
   };
 }
 
+/** From projected q, k and v to the mixed values of all heads. */
+function addAttention(
+  builder: PlanBuilder,
+  model: TinyModel,
+  layer: number,
+  buffers: Readonly<Record<'query' | 'key' | 'value' | 'mixed', BufferId>>,
+): void {
+  const { headCount, kvHeadCount, epsilon } = model;
+  const { query, key, value, mixed } = buffers;
+  const { positions, windowSize }: TinyLayer = model.layers?.[layer] ?? { positions: 'rope' };
+  if (model.headNorms === 'headsOfQueryAndKey') {
+    builder.norm(`${layer}.query-norm`, query, epsilon, query, headCount);
+    builder.norm(`${layer}.key-norm`, key, epsilon, key, kvHeadCount);
+  }
+  if (positions === 'rope') {
+    builder.ops.push({ kind: 'rope', buffer: query, headCount, rope: 0 });
+    builder.ops.push({ kind: 'rope', buffer: key, headCount: kvHeadCount, rope: 0 });
+  }
+  builder.ops.push({ kind: 'kvWrite', layer, key, value });
+  const window = windowSize === undefined ? {} : { windowSize };
+  builder.ops.push({ kind: 'attention', layer, query, headCount, ...window, output: mixed });
+}
+
 class PlanBuilder {
   readonly buffers: { name: string; width: number }[] = [];
   readonly weights: WeightSpec[] = [];
@@ -92,9 +131,10 @@ class PlanBuilder {
     return this.weights.push({ kind: 'vector', name, size, role }) - 1;
   }
 
-  norm(name: string, input: BufferId, epsilon: number, output: BufferId): void {
-    const weight = this.vector(name, this.buffers[input]!.width, 'norm');
-    this.ops.push({ kind: 'rmsNorm', input, weight, epsilon, output });
+  norm(name: string, input: BufferId, epsilon: number, output: BufferId, groupCount?: number): void {
+    const weight = this.vector(name, this.buffers[input]!.width / (groupCount ?? 1), 'norm');
+    const groups = groupCount === undefined ? {} : { groupCount };
+    this.ops.push({ kind: 'rmsNorm', input, weight, epsilon, ...groups, output });
   }
 
   linear(name: string, input: BufferId, output: BufferId, format: WeightFormat, withBias: boolean): void {
