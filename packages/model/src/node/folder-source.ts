@@ -50,7 +50,8 @@ class FolderSource implements FileSource {
       const length = Math.min(bytes.length - done, MAX_READ_BYTES);
       const { bytesRead } = await handle.read(bytes, done, length, start + done);
       if (bytesRead === 0) {
-        throw new StetError('STET_ERR_BAD_SAFETENSORS', `${name} became shorter while it was read`);
+        const code = name.endsWith('.gguf') ? 'STET_ERR_BAD_GGUF' : 'STET_ERR_BAD_SAFETENSORS';
+        throw new StetError(code, `${name} became shorter while it was read`);
       }
       done += bytesRead;
     }
