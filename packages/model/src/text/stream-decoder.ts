@@ -65,3 +65,20 @@ export function createStreamDecoder(
     flush: (state) => utf8.decode(Uint8Array.from(state.pending)),
   };
 }
+
+/** The whole text of ids. */
+export function decodeAtOnce(
+  tokenizer: Pick<Tokenizer, 'pieces' | 'specialIds'>,
+  ids: Iterable<number>,
+  specialTokens: 'skip' | 'keep',
+): string {
+  const decoder = createStreamDecoder(tokenizer, { specialTokens });
+  let state = decoder.initial;
+  let text = '';
+  for (const id of ids) {
+    const step = decoder.next(state, id);
+    state = step.state;
+    text += step.text;
+  }
+  return text + decoder.flush(state);
+}

@@ -1,5 +1,6 @@
 import { StetError } from '@stet/backend';
 import { quote } from '../files/quote.js';
+import { byteLevelBytes, byteLevelTable } from './byte-level.js';
 
 /**
  * What each token adds to a text, in bytes. Concatenated and read as UTF-8 they are the text, but for leading spaces:
@@ -58,28 +59,6 @@ export function tokenPieces(rule: DecoderRule, table: PieceTable): TokenPieces {
       }
     },
   };
-}
-
-/** undefined where a character stands for no byte: then the token is text, as the tokenizers library has it. */
-function byteLevelBytes(token: string, byteOf: ReadonlyMap<string, number>): Uint8Array | undefined {
-  const bytes: number[] = [];
-  for (const character of token) {
-    const byte = byteOf.get(character);
-    if (byte === undefined) return undefined;
-    bytes.push(byte);
-  }
-  return Uint8Array.from(bytes);
-}
-
-/** GPT-2's alphabet: printable bytes are themselves, the other ones follow from U+0100 on. */
-function byteLevelTable(): Map<string, number> {
-  const table = new Map<string, number>();
-  let next = 0x100;
-  for (let byte = 0; byte < 256; byte++) {
-    const printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-    table.set(String.fromCharCode(printable ? byte : next++), byte);
-  }
-  return table;
 }
 
 function pieceBytes(token: string, rule: DecoderRule & { kind: 'pieces' }, encoder: TextEncoder): Uint8Array {

@@ -3,7 +3,7 @@ import { StetError } from '@stet/backend';
 import { z } from 'zod';
 import { parseConfig } from '../config/config-error.js';
 import { causeMessage, quote } from '../files/quote.js';
-import { createStreamDecoder } from './stream-decoder.js';
+import { decodeAtOnce } from './stream-decoder.js';
 import { decoderRule, type TokenPieces, tokenPieces } from './token-pieces.js';
 
 /** Text to token ids and back. Pure; the same for every request. */
@@ -76,18 +76,8 @@ export function createTokenizer(json: unknown, options: TokenizerOptions = {}): 
       for (const id of ids) checkId(id, idLimit, library);
       return ids;
     },
-    decode: (ids, { skipSpecialTokens }) => {
-      const specialTokens = skipSpecialTokens ? 'skip' : 'keep';
-      const decoder = createStreamDecoder({ pieces, specialIds }, { specialTokens });
-      let state = decoder.initial;
-      let text = '';
-      for (const id of ids) {
-        const step = decoder.next(state, id);
-        state = step.state;
-        text += step.text;
-      }
-      return text + decoder.flush(state);
-    },
+    decode: (ids, { skipSpecialTokens }) =>
+      decodeAtOnce({ pieces, specialIds }, ids, skipSpecialTokens ? 'skip' : 'keep'),
     idOf: (token) => library.token_to_id(token),
   };
 }
