@@ -169,19 +169,21 @@ napi_value setVector(Args& args) {
   return nullptr;
 }
 
-// setRope(handle, rope, cosine, sine)
-napi_value setRope(Args& args) {
+// extendRope(handle, rope, cosine, sine): the rows of the next positions.
+napi_value extendRope(Args& args) {
   Handle& handle = idleHandleOf(args);
   const int32_t rope = args.integer(1);
   const auto cosine = args.floats(2);
   const auto sine = args.floats(3);
   Model& model = handle.runtime->model();
   const Shape& shape = model.program.shape;
-  const size_t count = static_cast<size_t>(shape.contextLength) * (shape.headSize / 2);
-  if (rope < 0 || rope >= model.program.ropeCount || cosine.length != count || sine.length != count) {
+  const size_t pairs = shape.headSize / 2;
+  const size_t left = static_cast<size_t>(shape.contextLength - model.ropes.at(rope).reach);
+  const size_t positionCount = cosine.length / pairs;
+  if (cosine.length != positionCount * pairs || sine.length != cosine.length || positionCount > left) {
     throw std::logic_error("rope tables do not fit the program");
   }
-  model.setRope(rope, cosine.data, sine.data);
+  model.extendRope(rope, static_cast<int32_t>(positionCount), cosine.data, sine.data);
   return nullptr;
 }
 
@@ -226,7 +228,7 @@ napi_value packQ8(Args& args) {
 napi_value memory(Args& args) {
   Handle& handle = idleHandleOf(args);
   Model& model = handle.runtime->model();
-  if (!model.complete()) throw std::logic_error("a weight or a rope table has not been set");
+  if (!model.complete()) throw std::logic_error("a weight has not been set");
   napi_value result;
   check(args.env(), napi_create_object(args.env(), &result));
   const auto set = [&](const char* name, size_t bytes) {
@@ -293,6 +295,16 @@ BatchView viewOf(const Model& model, const BatchMemory& memory, Schedule schedul
   return view;
 }
 
+// The rope tables must have been extended to the positions of a batch.
+void checkReach(const Model& model, const BatchView& batch) {
+  for (int32_t s = 0; s < batch.sequenceCount; s++) {
+    const int32_t last = batch.positions[batch.rowStarts[s + 1] - 1];
+    for (const Model::Rope& rope : model.ropes) {
+      if (last >= rope.reach) throw std::logic_error("a rope table does not reach the positions of a batch");
+    }
+  }
+}
+
 // forward(handle, hasFast, hasCanonical) → Promise; the columns stand in the bound arrays.
 napi_value forward(Args& args) {
   Handle& handle = idleHandleOf(args);
@@ -303,6 +315,8 @@ napi_value forward(Args& args) {
   BatchView canonical{};
   if (hasFast) fast = viewOf(model, handle.batches[0], Schedule::fast);
   if (hasCanonical) canonical = viewOf(model, handle.batches[1], Schedule::canonical);
+  if (hasFast) checkReach(model, fast);
+  if (hasCanonical) checkReach(model, canonical);
   napi_value promise = beginRequest(handle);
   handle.runtime->runStep(hasCanonical ? &canonical : nullptr, hasFast ? &fast : nullptr);
   return promise;
@@ -322,7 +336,7 @@ napi_value close(Args& args) {
 void exportHandle(napi_env env, napi_value exports) {
   exportFunction(env, exports, "create", callback<create>);
   exportFunction(env, exports, "setVector", callback<setVector>);
-  exportFunction(env, exports, "setRope", callback<setRope>);
+  exportFunction(env, exports, "extendRope", callback<extendRope>);
   exportFunction(env, exports, "packBf16", callback<packBf16>);
   exportFunction(env, exports, "packQ8", callback<packQ8>);
   exportFunction(env, exports, "memory", callback<memory>);

@@ -143,11 +143,11 @@ Model::Model(const Kernels& k, Program p, int32_t threadCount)
   for (const WeightShape& shape : program.weights) matrices.push_back({shape.format, shape.rows, shape.columns, nullptr});
   const auto place = [&](Arena arena) {
     weightPlaces_.clear();
-    ropePlaces_.clear();
     for (const WeightShape& shape : program.weights) {
       weightPlaces_.push_back(arena.take<std::byte>(weightBytesOf(kernels, shape)));
     }
-    for (size_t i = 0; i < ropes.size(); i++) ropePlaces_.push_back(arena.take<float>(2 * ropeCountOf(program.shape)));
+    const size_t ropeCount = ropeCountOf(program.shape);
+    for (Rope& rope : ropes) rope = {arena.take<float>(ropeCount), arena.take<float>(ropeCount), 0};
     return arena.used();
   };
   weightMemory_ = Region(place(Arena(nullptr)), Pages::huge);
@@ -160,12 +160,13 @@ void Model::setVector(int32_t weight, const float* values) {
   vectors[weight] = reinterpret_cast<const float*>(target);
 }
 
-void Model::setRope(int32_t index, const float* cosine, const float* sine) {
-  const size_t count = ropeCountOf(program.shape);
-  float* target = ropePlaces_[index];
-  std::memcpy(target, cosine, count * sizeof(float));
-  std::memcpy(target + count, sine, count * sizeof(float));
-  ropes[index] = {target, target + count};
+void Model::extendRope(int32_t index, int32_t positionCount, const float* cosine, const float* sine) {
+  Rope& rope = ropes[index];
+  const size_t pairs = program.shape.headSize / 2;
+  const size_t offset = rope.reach * pairs;
+  std::memcpy(rope.cosine + offset, cosine, positionCount * pairs * sizeof(float));
+  std::memcpy(rope.sine + offset, sine, positionCount * pairs * sizeof(float));
+  rope.reach += positionCount;
 }
 
 void Model::packMatrix(int32_t weight, const MatrixSource& source) {
@@ -178,7 +179,7 @@ bool Model::complete() const {
   for (size_t i = 0; i < program.weights.size(); i++) {
     if (!matrices[i].data && !vectors[i]) return false;
   }
-  return std::all_of(ropes.begin(), ropes.end(), [](const Rope& rope) { return rope.cosine != nullptr; });
+  return true;
 }
 
 }  // namespace stet::cpu

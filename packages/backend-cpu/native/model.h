@@ -88,15 +88,18 @@ class Model {
   std::vector<Matrix> matrices;       // by weight; without data until it is packed, and for vectors
   std::vector<const float*> vectors;  // by weight; null until it is set, and for matrices
   struct Rope {
-    const float* cosine;  // (contextLength x headSize / 2)
-    const float* sine;
+    float* cosine;  // (contextLength x headSize / 2), filled below `reach`
+    float* sine;
+    int32_t reach;  // positions
   };
   std::vector<Rope> ropes;
 
   void setVector(int32_t weight, const float* values);
-  void setRope(int32_t rope, const float* cosine, const float* sine);
+  // The rows of the positions from the rope's reach on, count x headSize / 2.
+  void extendRope(int32_t rope, int32_t positionCount, const float* cosine, const float* sine);
   // Packs a matrix on all threads; source pointers are read until it returns.
   void packMatrix(int32_t weight, const MatrixSource& source);
+  // Whether every weight has been set.
   bool complete() const;
 
   size_t weightBytes() const { return weightMemory_.size(); }
@@ -105,7 +108,6 @@ class Model {
   // All weights and tables in one piece, so that they share huge pages.
   Region weightMemory_;
   std::vector<std::byte*> weightPlaces_;
-  std::vector<float*> ropePlaces_;
 };
 
 }  // namespace stet::cpu

@@ -24,7 +24,7 @@ export interface Addon {
 
   create(isa: number, threads: number, program: Int32Array, constants: Float32Array): NativeHandle;
   setVector(handle: NativeHandle, weight: number, values: Float32Array): void;
-  setRope(handle: NativeHandle, rope: number, cosine: Float32Array, sine: Float32Array): void;
+  extendRope(handle: NativeHandle, rope: number, cosine: Float32Array, sine: Float32Array): void;
   packBf16(handle: NativeHandle, weight: number, bits: Uint16Array): Promise<void>;
   packQ8(handle: NativeHandle, weight: number, quants: Int8Array, scales: Float32Array): Promise<void>;
   memory(handle: NativeHandle): { weightBytes: number; kvBytes: number; scratchBytes: number };

@@ -12,6 +12,7 @@ import {
 import { type Addon, type NativeHandle, type NativeIsa, requireAddon, rethrowNative } from './addon.js';
 import { loadNative } from './load.js';
 import { type CpuOptions, chooseIsa, chooseThreads, describeDevice, isaNumber } from './options.js';
+import { positionsReached, Ropes } from './ropes.js';
 import { checkCanonical } from './self-test.js';
 import { StepMemory } from './step-memory.js';
 
@@ -32,7 +33,8 @@ export function createCpuBackend(options: CpuOptions = {}): BackendFactory {
       await checkCanonical(addon, isa.name, createCpuBackend({ isa: isa.name, threads, selfTest: false }));
     }
     const handle = await loadNative(addon, isaNumber[isa.name], threads, load);
-    return new CpuBackend(addon, handle, infoOf(addon, handle, isa, threads, load));
+    const ropes = new Ropes(addon, handle, load.plan);
+    return new CpuBackend(addon, handle, ropes, infoOf(addon, handle, isa, threads, load));
   };
 }
 
@@ -40,16 +42,18 @@ class CpuBackend implements Backend {
   readonly info: BackendInfo;
   readonly #addon: Addon;
   readonly #handle: NativeHandle;
+  readonly #ropes: Ropes;
   readonly #check: (step: Step) => void;
   readonly #fast: StepMemory;
   readonly #canonical: StepMemory;
   #inFlight: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(addon: Addon, handle: NativeHandle, info: BackendInfo) {
+  constructor(addon: Addon, handle: NativeHandle, ropes: Ropes, info: BackendInfo) {
     this.info = info;
     this.#addon = addon;
     this.#handle = handle;
+    this.#ropes = ropes;
     this.#check = createStepChecker(info);
     this.#fast = new StepMemory(addon, handle, 'fast', info);
     this.#canonical = new StepMemory(addon, handle, 'canonical', info);
@@ -63,7 +67,7 @@ class CpuBackend implements Backend {
     if (fast) this.#fast.write(fast);
     if (canonical) this.#canonical.write(canonical);
     try {
-      this.#inFlight = this.#addon.forward(this.#handle, fast !== undefined, canonical !== undefined);
+      this.#inFlight = this.#run(step);
       await this.#inFlight;
     } catch (error) {
       rethrowNative(error);
@@ -74,6 +78,12 @@ class CpuBackend implements Backend {
       ...(fast ? { fast: this.#fast.result(fast) } : {}),
       ...(canonical ? { canonical: this.#canonical.result(canonical) } : {}),
     };
+  }
+
+  async #run(step: Step): Promise<void> {
+    const positionCount = positionsReached(step);
+    if (!this.#ropes.reaches(positionCount)) await this.#ropes.extendTo(positionCount);
+    await this.#addon.forward(this.#handle, step.fast !== undefined, step.canonical !== undefined);
   }
 
   close(): Promise<void> {

@@ -8,7 +8,6 @@ import {
   type WeightData,
   type WeightSpec,
 } from '@stet/backend';
-import { ropeTables } from '@stet/backend/numerics';
 import { type Addon, type NativeHandle, rethrowNative } from './addon.js';
 import { compileProgram } from './program.js';
 
@@ -60,10 +59,6 @@ function checkLimits({ plan, maxRows }: BackendLoad): void {
 
 async function fill(addon: Addon, handle: NativeHandle, load: BackendLoad): Promise<void> {
   const { plan, weights, onProgress, signal } = load;
-  for (const [index, rope] of plan.ropes.entries()) {
-    const { cosine, sine } = ropeTables(rope, plan.contextLength);
-    addon.setRope(handle, index, cosine, sine);
-  }
   for (const [index, spec] of plan.weights.entries()) {
     checkLoadSignal(signal);
     await setWeight(addon, handle, index, spec, await unlessAborted(weights.read(spec), signal));

@@ -9,7 +9,7 @@ const CANONICAL = 1;
 
 async function open(addon, load) {
   const handle = addon.create(load.isa, 2, load.program, load.constants);
-  for (const [index, { cosine, sine }] of load.ropes.entries()) addon.setRope(handle, index, cosine, sine);
+  for (const [index, { cosine, sine }] of load.ropes.entries()) addon.extendRope(handle, index, cosine, sine);
   for (const [index, data] of load.weights.entries()) {
     if (data.kind === 'vector') addon.setVector(handle, index, data.values);
     else await addon.packBf16(handle, index, data.bits);
