@@ -120,7 +120,12 @@ describe('generate', () => {
 
   it('takes messages through the chat template of the model', async () => {
     await using fake = await fakeEngine({
-      model: { chatTemplate: { render: ({ messages }) => messages.map((m) => `${m.role}:${m.content}`).join('|') } },
+      model: {
+        chatTemplate: {
+          sources: new Map(),
+          render: ({ messages }) => messages.map((m) => `${m.role}:${m.content}`).join('|'),
+        },
+      },
       script: spell([...utf8('hi'), EOS], 'user:yo|'.length - 1),
     });
     expect((await readAll(fake.engine.generate({ messages: [{ role: 'user', content: 'yo' }] }))).text).toBe('hi');

@@ -11,6 +11,7 @@ export function byteTokenizer(pieces: readonly string[]): Tokenizer {
     id < 256 ? Uint8Array.of(id) : id === EOS ? new Uint8Array(0) : encoder.encode(pieces[id - 257] ?? '');
   return {
     vocabSize: 257 + pieces.length,
+    kind: 'bytes',
     specialIds: new Set([EOS]),
     encode: (text) => [...encoder.encode(text)],
     decode: (ids) => new TextDecoder().decode(Uint8Array.from([...ids].flatMap((id) => [...bytesOf(id)]))),

@@ -23,6 +23,8 @@ export interface ChatTemplateInput {
 
 /** Turns messages into the text of a prompt. */
 export interface ChatTemplate {
+  /** The text of each variant by its name. */
+  readonly sources: ReadonlyMap<string, string>;
   /**
    * Pure, but for the clock that is passed in. The text has its own special tokens: encode it without adding any.
    * Throws `STET_ERR_BAD_CHAT_TEMPLATE` when the template is wrong, refuses the messages or runs past its limits.
@@ -47,6 +49,7 @@ export function createChatTemplate(
 ): ChatTemplate {
   const parsed = new Map<string, Template['parsed']>();
   return {
+    sources: templates,
     render: (input) => {
       const name = input.tools && templates.has('tool_use') ? 'tool_use' : 'default';
       const source = templates.get(name);

@@ -8,6 +8,8 @@ import { decoderRule, type TokenPieces, tokenPieces } from './token-pieces.js';
 
 /** Text to token ids and back. Pure; the same for every request. */
 export interface Tokenizer {
+  /** As its file names it: `BPE` or `Unigram` of tokenizer.json; `llama`, or `gpt2` with its pre-tokenizer, of a GGUF file. */
+  readonly kind: string;
   /** One more than the largest id. */
   readonly vocabSize: number;
   /** Ids that stand for no text: begin, end, turn marks, … */
@@ -67,6 +69,7 @@ export function createTokenizer(json: unknown, options: TokenizerOptions = {}): 
   const { idLimit = vocabSize } = options;
   const beginning = beginningId(options.beginning, library);
   return {
+    kind: parsed.model.type,
     vocabSize,
     specialIds,
     pieces,

@@ -54,10 +54,12 @@ const readers: ReadonlyMap<string, Reader> = new Map([
 ]);
 
 function readByteLevel(metadata: GgufMetadata, vocabulary: Vocabulary): ReturnType<Reader> {
-  const cutter = preTokenizer(stringField(metadata, 'tokenizer.ggml.pre'));
+  const pre = stringField(metadata, 'tokenizer.ggml.pre');
+  const cutter = preTokenizer(pre);
   const special = readSpecialTokens(metadata, vocabulary, { bos: cutter.bos });
   const encoding = byteLevelEncoding(metadata, vocabulary, cutter);
   const tokenizer = ggufTokenizer({
+    kind: `gpt2 (${pre})`,
     vocabulary,
     special,
     encoding,
@@ -71,7 +73,8 @@ function readSentencepiece(metadata: GgufMetadata, vocabulary: Vocabulary): Retu
   const special = readSpecialTokens(metadata, vocabulary, { bos: 'add', bosId: 1, eosId: 2, unknownId: 0 });
   const encoding = sentencepieceEncoding(metadata, vocabulary);
   const trailingSpace = trailingSpaceRule(metadata, vocabulary);
-  return { tokenizer: ggufTokenizer({ vocabulary, special, encoding, spelling: 'marked', trailingSpace }), special };
+  const parts = { vocabulary, special, encoding, trailingSpace };
+  return { tokenizer: ggufTokenizer({ ...parts, kind: 'llama', spelling: 'marked' }), special };
 }
 
 /** Phi-3's special tokens take in the white space after them. Its files do not say so; llama.cpp knows it as well. */

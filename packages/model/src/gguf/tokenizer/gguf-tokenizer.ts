@@ -8,6 +8,7 @@ import type { TextEncoding } from './text-encoding.js';
 import { byteOf, type Vocabulary } from './vocabulary.js';
 
 export interface GgufTokenizerParts {
+  readonly kind: string;
   readonly vocabulary: Vocabulary;
   readonly special: SpecialTokens;
   readonly encoding: TextEncoding;
@@ -26,6 +27,7 @@ export function ggufTokenizer(parts: GgufTokenizerParts): Tokenizer {
   const specialIds = new Set(special.eosIds);
   for (const [id, kind] of kinds.entries()) if (kind === 'control' || kind === 'unknown') specialIds.add(id);
   return {
+    kind: parts.kind,
     vocabSize: tokens.length,
     specialIds,
     pieces,
