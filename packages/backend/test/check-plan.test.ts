@@ -21,6 +21,16 @@ const rope = good.ropes[0]!;
 const bufferId = (name: string): number => good.buffers.findIndex((buffer) => buffer.name === name);
 const weightId = (name: string): number => good.weights.findIndex((spec) => spec.name === name);
 
+/** The first norm in so many groups, with a weight that fits them. */
+function grouped(groupCount: number, epsilon: number): Plan {
+  const weights = good.weights.length;
+  const plan = withOp('rmsNorm', { groupCount, epsilon, weight: weights });
+  return {
+    ...plan,
+    weights: [...good.weights, { kind: 'vector', name: 'groups', size: 64 / groupCount, role: 'norm' }],
+  };
+}
+
 const badPlans: [string, Plan, RegExp][] = [
   ['no vocabulary', { ...good, vocabSize: 0 }, /vocabSize is 0/],
   ['a context that is no integer', { ...good, contextLength: 1.5 }, /contextLength is 1.5/],
@@ -70,6 +80,11 @@ const badPlans: [string, Plan, RegExp][] = [
   ['a norm of another size', withWeight('layers.0.attention.norm', { size: 63 }), /size of .* 63, expected 64/],
   ['a norm into another width', withOp('rmsNorm', { output: bufferId('gate') }), /output width 96, expected 64/],
   ['an epsilon of zero', withOp('rmsNorm', { epsilon: 0 }), /epsilon 0/],
+  ['no groups', withOp('rmsNorm', { groupCount: 0 }), /op 1 \(rmsNorm\): groupCount is 0/],
+  ['a fraction of groups', withOp('rmsNorm', { groupCount: 0.5 }), /groupCount is 0.5/],
+  ['groups that do not divide a row', withOp('rmsNorm', { groupCount: 3 }), /3 groups, which do not divide .* 64/],
+  ['a weight of the row where a group has one', withOp('rmsNorm', { groupCount: 4 }), /size of .* 64, expected 16/],
+  ['an epsilon that vanishes in a group', grouped(4, 2 ** -65), /outside 2\^-60 \/ 16/],
   ['an epsilon that is no number', withOp('logits', { epsilon: Number.NaN }), /epsilon NaN/],
   ['a linear in place', withOp('linear', { output: bufferId('normed') }), /writes its own input/],
   [
@@ -84,6 +99,9 @@ const badPlans: [string, Plan, RegExp][] = [
   ['a layer written twice', withOp('kvWrite', { layer: 1 }), /reads layer 0 before/],
   ['keys of another width', withOp('kvWrite', { key: bufferId('query') }), /key width 64, expected 32/],
   ['attention before K/V', without('kvWrite'), /reads layer 0 before/],
+  ['a window of no position', withOp('attention', { windowSize: 0 }), /op \d+ \(attention\): windowSize is 0/],
+  ['a window of half a position', withOp('attention', { windowSize: 16.5 }), /windowSize is 16.5/],
+  ['a window without end', withOp('attention', { windowSize: Number.POSITIVE_INFINITY }), /windowSize is Infinity/],
   ['attention in place', withOp('attention', { output: bufferId('query') }), /writes its own input/],
   ['heads that do not share K/V evenly', { ...good, kvHeadCount: 4 }, /key width 32, expected 64/],
   ['a gate of another width than up', withOp('swiglu', { up: bufferId('normed') }), /up width 64, expected 96/],
@@ -97,6 +115,13 @@ const badPlans: [string, Plan, RegExp][] = [
 describe('checkPlan', () => {
   it.each(conformanceModels().map((model) => [model.name, model.plan] as const))('accepts the model %s', (_, plan) => {
     expect(() => checkPlan(plan)).not.toThrow();
+  });
+
+  it('accepts groups of any size that divides a row, and windows of one position or of more than the context', () => {
+    for (const groupCount of [1, 4, 64]) expect(() => checkPlan(grouped(groupCount, 1e-6))).not.toThrow();
+    // As wide as the row this epsilon is in the domain; in a group of 16 it is not.
+    expect(() => checkPlan(grouped(1, 2 ** -65))).not.toThrow();
+    for (const windowSize of [1, 5000]) expect(() => checkPlan(withOp('attention', { windowSize }))).not.toThrow();
   });
 
   it.each(badPlans)('refuses %s', (_, plan, message) => {

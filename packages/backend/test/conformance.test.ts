@@ -85,6 +85,18 @@ describe('models of the suite', () => {
     expect(formats).toContain('bf16');
   });
 
+  it('have norms of heads and a window in one of them, and nothing of it in the other', () => {
+    const [grouped, odd] = conformanceModels().map(({ plan }) =>
+      plan.ops.flatMap((op) => {
+        if (op.kind === 'rmsNorm') return op.groupCount ?? [];
+        return op.kind === 'attention' && op.windowSize !== undefined ? `window ${op.windowSize}` : [];
+      }),
+    );
+    expect(grouped).toEqual([]);
+    // Three query heads and one K/V head in each layer: one group is no group.
+    expect(odd).toEqual([3, 'window 21', 3]);
+  });
+
   it('have equal head rows where ties are wanted', async () => {
     const { plan, weights } = tiedModel();
     const head = await weights.read(plan.weights.find((spec) => spec.name === 'head')!);

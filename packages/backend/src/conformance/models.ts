@@ -22,6 +22,10 @@ export interface ModelShape {
   readonly headSize: number;
   readonly feedForwardSize: number;
   readonly hasBiases: boolean;
+  /** `headsOfQueryAndKey`: each head of q and k is normalized, before rope. Default `none`. */
+  readonly headNorms?: 'none' | 'headsOfQueryAndKey';
+  /** By layer, in positions; a layer that is not there attends to the whole context. */
+  readonly windowSizes?: readonly number[];
   readonly head: 'tied' | 'own';
   readonly attentionFormat: WeightFormat;
   readonly feedForwardFormat: WeightFormat;
@@ -49,7 +53,10 @@ const grouped: ModelShape = {
   headFormat: 'bf16',
 };
 
-/** Hardly a size is a multiple of 16, a head of its own, one K/V head, q8 but for the feed-forward part. */
+/**
+ * Hardly a size is a multiple of 16, a head of its own, one K/V head, norms of heads, a window in the first of two
+ * layers, q8 but for the feed-forward part.
+ */
 const odd: ModelShape = {
   name: 'odd',
   seed: 12,
@@ -62,6 +69,8 @@ const odd: ModelShape = {
   headSize: 24,
   feedForwardSize: 100,
   hasBiases: false,
+  headNorms: 'headsOfQueryAndKey',
+  windowSizes: [21],
   head: 'own',
   attentionFormat: 'q8',
   feedForwardFormat: 'bf16',
@@ -85,7 +94,12 @@ export function vocabularyModel(vocabSize: number): ConformanceModel {
   return buildModel({ ...grouped, name: `${vocabSize} tokens`, seed: 14, head: 'own', vocabSize });
 }
 
-/** A model of the Llama family whose weights are integers from a seed, scaled by powers of two. */
+/** A model whose layers all have a window, of so many positions. */
+export function windowedModel(windowSizes: readonly [number, number]): ConformanceModel {
+  return buildModel({ ...grouped, name: `windows of ${windowSizes.join(' and ')}`, seed: 15, windowSizes });
+}
+
+/** A decoder, of the Llama family but for head norms and windows, whose weights are integers from a seed, scaled by powers of two. */
 export function buildModel(shape: ModelShape): ConformanceModel {
   return { name: shape.name, plan: buildPlan(shape), weights: seededWeights(shape.seed, shape.tiePeriod) };
 }
@@ -147,23 +161,29 @@ function addLayer(parts: PlanParts, shape: ModelShape, buffers: LayerBuffers, la
     const bias = shape.hasBiases ? parts.vector(name(`${part}.bias`), rows, 'bias') : undefined;
     parts.ops.push({ kind: 'linear', input, weight, output, ...optional(bias) });
   };
-  const norm = (part: string): void => {
-    const weight = parts.vector(name(part), hiddenSize, 'norm');
-    parts.ops.push({ kind: 'rmsNorm', input: hidden, weight, epsilon: EPSILON, output: normed });
+  const norm = (part: string, input: BufferId, output: BufferId, groupCount = 1): void => {
+    const weight = parts.vector(name(part), parts.buffers[input]!.width / groupCount, 'norm');
+    const groups = groupCount === 1 ? {} : { groupCount };
+    parts.ops.push({ kind: 'rmsNorm', input, weight, epsilon: EPSILON, ...groups, output });
   };
-  norm('attention.norm');
+  norm('attention.norm', hidden, normed);
   linear('query', attentionFormat, normed, query, headCount * headSize, hiddenSize);
   linear('key', attentionFormat, normed, key, kvHeadCount * headSize, hiddenSize);
   linear('value', attentionFormat, normed, value, kvHeadCount * headSize, hiddenSize);
+  if (shape.headNorms === 'headsOfQueryAndKey') {
+    norm('query.norm', query, query, headCount);
+    norm('key.norm', key, key, kvHeadCount);
+  }
+  const windowSize = shape.windowSizes?.[layer];
   parts.ops.push(
     { kind: 'rope', buffer: query, headCount, rope: 0 },
     { kind: 'rope', buffer: key, headCount: kvHeadCount, rope: 0 },
     { kind: 'kvWrite', layer, key, value },
-    { kind: 'attention', layer, query, headCount, output: attended },
+    { kind: 'attention', layer, query, headCount, ...(windowSize && { windowSize }), output: attended },
   );
   linear('output', attentionFormat, attended, projected, hiddenSize, headCount * headSize);
   parts.ops.push({ kind: 'add', left: hidden, right: projected, output: hidden });
-  norm('feedForward.norm');
+  norm('feedForward.norm', hidden, normed);
   linear('gate', feedForwardFormat, normed, gate, feedForwardSize, hiddenSize);
   linear('up', feedForwardFormat, normed, up, feedForwardSize, hiddenSize);
   parts.ops.push({ kind: 'swiglu', gate, up, output: gate });

@@ -11,6 +11,7 @@ import { overwriteCases } from './overwrite.js';
 import { refusalCases } from './refusal.js';
 import { repeatCases } from './repeat.js';
 import { scheduleCases } from './schedules.js';
+import { windowCases } from './windows.js';
 
 /** Everything a backend promises, in the order in which failures are easiest to read. */
 export const conformanceCases: readonly ConformanceCase[] = [
@@ -20,6 +21,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...outputCases,
   ...isolationCases,
   ...blockCases,
+  ...windowCases,
   ...overwriteCases,
   ...scheduleCases,
   ...companyCases,
