@@ -109,7 +109,19 @@ describe('canonical numerics against a float64 forward of the same weights', () 
 });
 
 describe.skipIf(!existsSync(tiny))('small models of transformers (skipped where shared/models is absent)', () => {
-  const folders = ['llama', 'llama-mha-odd', 'llama-linear-rope', 'llama-yarn', 'llama3-rope-bias'];
+  const folders = [
+    'llama',
+    'llama-mha-odd',
+    'llama-linear-rope',
+    'llama-yarn',
+    'llama3-rope-bias',
+    'mistral-sliding',
+    'qwen2',
+    'qwen3',
+    'smollm3',
+    'phi3',
+    'olmo2',
+  ];
 
   it.each(folders)('%s: float64 gives the recorded logits, canonical bf16 the recorded tokens', async (folder) => {
     const golden = JSON.parse(readFileSync(`${tiny}/${folder}/golden.json`, 'utf8'));

@@ -136,3 +136,61 @@ describe('rows of a linear', () => {
     return { quants, scales: new Float32Array(9 * 3).fill(2 ** -8) };
   }
 });
+
+describe('groups of a norm', () => {
+  it('are rows of the width of a group, to the bit', () => {
+    const shape = fc.tuple(fc.constantFrom(1, 2, 16, 48, 130), fc.integer({ min: 1, max: 5 }));
+    const value = fc.double({ min: -1000, max: 1000, noNaN: true });
+    fc.assert(
+      fc.property(
+        shape,
+        fc.array(value, { minLength: 130 * 5, maxLength: 130 * 5 }),
+        ([groupWidth, groupCount], values) => {
+          const width = groupWidth * groupCount;
+          const input = Float32Array.from(values.slice(0, width));
+          const weight = Float32Array.from({ length: groupWidth }, (_, i) => 1 + i / 256);
+          const norm = { kind: 'rmsNorm', epsilon: 1e-6, weight, input } as const;
+          expect(runOp({ ...norm, width, groupCount })).toEqual(runOp({ ...norm, width: groupWidth }));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('a window of attention', () => {
+  const size = 16;
+  const sizes = { kind: 'attention', headCount: 1, kvHeadCount: 1, headSize: size, blockSize: 16 } as const;
+  const seeded = (count: number, seed: number): Float32Array =>
+    Float32Array.from({ length: count * size }, (_, i) => Math.fround(Math.sin(i * 7 + seed) * 3));
+  const key = seeded(200, 1);
+  const value = seeded(200, 2);
+  const query = seeded(1, 3);
+
+  it('changes nothing where it holds the whole context', () => {
+    for (const position of [0, 1, 62, 63, 64, 130, 199]) {
+      const whole = { ...sizes, key, value, query, queryPositions: Int32Array.of(position) };
+      for (const windowSize of [position + 1, position + 2, 4096]) {
+        expect(runOp({ ...whole, windowSize })).toEqual(runOp(whole));
+      }
+    }
+  });
+
+  it('that begins with a chunk gives what a sequence without the chunks before it gives', () => {
+    for (const first of [64, 128]) {
+      for (const position of [first, first + 5, 191, 199]) {
+        const windowSize = position + 1 - first;
+        const windowed = runOp({ ...sizes, key, value, query, windowSize, queryPositions: Int32Array.of(position) });
+        const rest = { key: key.subarray(first * size), value: value.subarray(first * size) };
+        expect(windowed).toEqual(runOp({ ...sizes, ...rest, query, queryPositions: Int32Array.of(position - first) }));
+      }
+    }
+  });
+
+  it('of one position gives its value, within what 15 bits hold', () => {
+    for (const position of [0, 63, 64, 199]) {
+      const output = runOp({ ...sizes, key, value, query, windowSize: 1, queryPositions: Int32Array.of(position) });
+      for (const [i, x] of output.entries()) expect(Math.abs(x - value[position * size + i])).toBeLessThan(2 ** -10);
+    }
+  });
+});
