@@ -12,12 +12,13 @@ export {
 } from '@stet/scheduler';
 export * from './api.js';
 export { type CalibrationOptions, calibrate } from './calibrate.js';
-export { type CreateEngineOptions, createEngine } from './create-engine.js';
+export { type CreateEngineOptions, createEngine, portableFingerprint } from './create-engine.js';
 export { deriveSeed } from './derive-seed.js';
 export type { StetEngine } from './engine.js';
 export { HashChain, hashPrompt } from './hash-chain.js';
-export { type KvOptions, type KvSize, kvBytesPerPosition, kvSize } from './kv-size.js';
+export { type KvOptions, type KvSize, kvSize } from './kv-size.js';
 export { defaultLimits, type EngineLimits } from './limits.js';
+export type { LoadProgress, ModelOption, OpenModelOptions } from './open-model.js';
 export { type CollectedAnswer, collectAnswer } from './openai/answer.js';
 export type { ChatCompletions, RequestOptions } from './openai/chat-completions.js';
 export type { ChatMessageParam, ChatParams, CommonParams, TextParams } from './openai/params.js';

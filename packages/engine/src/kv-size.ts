@@ -1,4 +1,5 @@
-import { type Plan, paddedHeadSize, StetError } from '@stet/backend';
+import { type Plan, StetError } from '@stet/backend';
+import { kvBytesPerPosition } from '@stet/model';
 
 /** How much K/V an engine has. By default enough for 64 sequences of the whole context, up to 256 MiB. */
 export interface KvOptions {
@@ -44,10 +45,4 @@ export function kvSize(plan: Plan, options: KvOptions = {}): KvSize {
   const wanted = DEFAULT_SEQUENCES * blocksPerSequence;
   const fitting = Math.max(blocksPerSequence, Math.floor(DEFAULT_MEMORY_BYTES / blockBytes));
   return { blockSize, blockCount: 1 + Math.min(wanted, fitting) };
-}
-
-/** Canonical K/V of one position: per 32 elements two int8 planes and an exponent, for keys and values of every layer. */
-export function kvBytesPerPosition(plan: Plan): number {
-  const padded = paddedHeadSize(plan.headSize);
-  return plan.layerCount * plan.kvHeadCount * 2 * (2 * padded + padded / 32);
 }

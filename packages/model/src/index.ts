@@ -5,21 +5,19 @@ export {
   families,
   type LayerConfig,
 } from './config/decoder-config.js';
+export { checkDecoderConfig, decoderLimits } from './config/decoder-limits.js';
+export { type SupportedArchitecture, supportedArchitectures } from './config/families/index.js';
 export type { GenerationDefaults } from './config/generation-config.js';
-export {
-  type LlamaConfig,
-  parseModelConfig,
-  type SupportedArchitecture,
-  supportedArchitectures,
-} from './config/model-config.js';
+export { parseModelConfig } from './config/model-config.js';
 export type { RopeConfig } from './config/rope-config.js';
 export { type FingerprintParts, fingerprint } from './digest/fingerprint.js';
 export { type Hasher, javascriptHasher } from './digest/hasher.js';
 export { memorySource } from './files/memory-source.js';
 export type { FileSource } from './files/source.js';
-export { type LoadedModel, type LoadOptions, loadModel } from './load-model.js';
+export { loadModel } from './load-model.js';
+export type { LoadedModel, LoadOptions, Storage, TensorTypeUse } from './loaded-model.js';
 export { decoderPlan } from './plan/decoder-plan.js';
-export { llamaPlan } from './plan/llama-plan.js';
+export { kvBytesPerPosition, type MemoryNeeded, memoryNeeded } from './plan/memory-needed.js';
 export { ropeSpec } from './plan/rope.js';
 export { type Checkpoint, openCheckpoint } from './safetensors/checkpoint.js';
 export { readHeader } from './safetensors/header.js';

@@ -1,9 +1,8 @@
-import { llamaPlan, parseModelConfig, ropeSpec } from '@stet/model';
+import { decoderPlan, parseModelConfig, ropeSpec } from '@stet/model';
 import { describe, expect, it } from 'vitest';
-import { hasSharedModels, needsSharedModels, readSharedJson } from './support/shared-models.js';
 import { smallConfig } from './support/small-model.js';
 
-const plan = (config: unknown) => llamaPlan(parseModelConfig(config), 'bf16');
+const plan = (config: unknown) => decoderPlan(parseModelConfig(config), 'bf16');
 const { head_dim: _headDim, rope_parameters: _rope, dtype: _dtype, ...rest } = smallConfig();
 const oldStyle = (rope_theta?: number, rope_scaling: unknown = null) => ({
   ...rest,
@@ -47,8 +46,7 @@ describe('a config', () => {
     expect(parseModelConfig(short)).toMatchObject({
       kvHeadCount: 2,
       normEpsilon: 1e-6,
-      attentionBias: false,
-      mlpBias: false,
+      biases: { queryKeyValue: false, attentionOutput: false, feedForward: false },
       head: 'own',
     });
   });
@@ -60,16 +58,6 @@ describe('a config', () => {
     });
   });
 
-  it('of a Mistral without a window in reach gives a plan like a Llama', () => {
-    const mistral = { ...smallConfig(), architectures: ['MistralForCausalLM'], model_type: 'mistral' };
-    const { architecture, ...shape } = plan({ ...mistral, sliding_window: null });
-    expect(architecture).toBe('mistral');
-    expect(shape).toEqual({ ...plan(smallConfig()), architecture: undefined });
-    expect(plan({ ...mistral, sliding_window: 64 })).toEqual(plan(mistral));
-    expect(() => plan({ ...mistral, sliding_window: 63 })).toThrow(badConfig(/sliding_window 63/));
-    expect(() => plan({ ...mistral, max_position_embeddings: 8192 })).toThrow(badConfig(/sliding_window 4096/));
-  });
-
   it.each([
     ['an unknown architecture', { architectures: ['GPT2LMHeadModel'] }],
     ['no architecture', { architectures: [] }],
@@ -78,15 +66,22 @@ describe('a config', () => {
     expect(() => parseModelConfig({ ...smallConfig(), ...change })).toThrow(
       expect.objectContaining({
         code: 'STET_ERR_UNKNOWN_ARCHITECTURE',
-        message: expect.stringContaining('supported are LlamaForCausalLM, MistralForCausalLM'),
+        message: expect.stringContaining(
+          'supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, SmolLM3ForCausalLM, Phi3ForCausalLM, Olmo2ForCausalLM',
+        ),
       }),
     );
   });
 
   it.each<[string, Record<string, unknown>, RegExp]>([
     ['another model_type', { model_type: 'qwen2' }, /model_type "qwen2"/],
-    ['quantized weights', { quantization_config: { quant_method: 'awq' } }, /quantization_config/],
-    ['another activation', { hidden_act: 'gelu' }, /hidden_act "gelu"/],
+    [
+      'quantized weights',
+      { quantization_config: { quant_method: 'awq' } },
+      /quantization_config "awq" is not supported; supported are/,
+    ],
+    ['compressed weights', { compression_config: {} }, /quantization_config is not supported/],
+    ['another activation', { hidden_act: 'gelu' }, /hidden_act "gelu" is not supported; supported are silu, swish/],
     ['no size', { hidden_size: undefined }, /hidden_size/],
     ['a size as text', { hidden_size: '16' }, /hidden_size/],
     ['a size of zero', { num_hidden_layers: 0 }, /num_hidden_layers/],
@@ -101,7 +96,7 @@ describe('a config', () => {
     ],
     ['an odd head', { head_dim: 7 }, /head size 7/],
     ['heads that are too wide together', { num_attention_heads: 2048, head_dim: 1024 }, /more than 32768 columns/],
-    ['an epsilon below the domain', { rms_norm_eps: 1e-21 }, /rms_norm_eps/],
+    ['an epsilon below the domain', { rms_norm_eps: 1e-21 }, /epsilon of norms, 1e-21/],
     ['an eos past the vocabulary', { eos_token_id: 259 }, /eos_token_id is 259/],
     ['a bos past the vocabulary', { bos_token_id: 259 }, /bos_token_id is 259/],
     ['half a rope', { partial_rotary_factor: 0.5 }, /partial_rotary_factor 0.5/],
@@ -117,6 +112,19 @@ describe('a config', () => {
       /"dynamic" is not supported; supported are default, linear, llama3, yarn/,
     ],
     ['longrope', { rope_type: 'longrope' }, /"longrope" is not supported/],
+    ['factors, which only GGUF has', { rope_type: 'factors', factors: [1, 1, 1, 1] }, /"factors" is not supported/],
+    ['mrope', { type: 'mrope', mrope_section: [2, 1, 1] }, /mrope/],
+    ['sections of a default', { rope_type: 'default', mrope_section: [2, 1, 1] }, /mrope_section is not supported/],
+    [
+      'a scale of Llama 4',
+      { rope_type: 'default', llama_4_scaling_beta: 0.1 },
+      /llama_4_scaling_beta is not supported/,
+    ],
+    [
+      'one for each type of layer',
+      { full_attention: { rope_theta: 1e6 }, sliding_attention: { rope_theta: 1e4 } },
+      /a rope of its own for "full_attention"/,
+    ],
     ['linear without a factor', { rope_type: 'linear' }, /linear needs factor/],
     ['llama3 without a factor', { rope_type: 'llama3', low_freq_factor: 1 }, /llama3 needs high_freq_factor/],
     [
@@ -131,6 +139,41 @@ describe('a config', () => {
     expect(() => plan(newStyle(rope))).toThrow(badConfig(message));
   });
 
+  it.each<[string, unknown]>([
+    ['embedding_multiplier', 12],
+    ['residual_multiplier', 0.22],
+    ['attention_multiplier', 0.0625],
+    ['logits_scaling', 8],
+    ['logit_scale', 0.0625],
+    ['attn_logit_softcapping', 50],
+    ['final_logit_softcapping', 30],
+    ['query_pre_attn_scalar', 256],
+    ['hidden_activation', 'gelu_pytorch_tanh'],
+    ['use_bidirectional_attention', true],
+    ['clip_qkv', 8],
+    ['attention_chunk_size', 8192],
+    ['num_local_experts', 8],
+    ['rope_interleaved', true],
+  ])('with %s of %j, which another architecture has, is refused, and not where it does nothing', (field, value) => {
+    expect(() => parseModelConfig({ ...smallConfig(), [field]: value })).toThrow(
+      badConfig(new RegExp(`${field} .* is not supported, LlamaForCausalLM has no such thing`)),
+    );
+    expect(parseModelConfig({ ...smallConfig(), [field]: null })).toEqual(parseModelConfig(smallConfig()));
+  });
+
+  it('may have the fields of another architecture with values that do nothing, and a split of its products', () => {
+    const inert = { logits_scaling: 1, num_experts: 0, use_qk_norm: false, pretraining_tp: 2 };
+    expect(parseModelConfig({ ...smallConfig(), ...inert })).toEqual(parseModelConfig(smallConfig()));
+  });
+
+  it('that has a rope in both styles takes the old one, as transformers does', () => {
+    const both = {
+      ...newStyle({ rope_type: 'default', rope_theta: 5000 }),
+      rope_scaling: { type: 'linear', factor: 2 },
+    };
+    expect(parseModelConfig(both).rope).toEqual({ type: 'linear', theta: 10000, factor: 2 });
+  });
+
   it.each([[null], [[]], ['text'], [7], [{}]])('that is %j is refused', (value) => {
     expect(() => parseModelConfig(value)).toThrow(
       expect.objectContaining({ code: expect.stringMatching(/BAD_CONFIG|UNKNOWN_ARCHITECTURE/) }),
@@ -139,6 +182,16 @@ describe('a config', () => {
 });
 
 describe('rope frequencies', () => {
+  it('are divided one by one where there are factors', () => {
+    const plain = ropeSpec({ type: 'default', theta: 1e4 }, 8);
+    const factors = [1, 2, 3.5, 32];
+    expect(ropeSpec({ type: 'factors', theta: 1e4, factors }, 8)).toEqual({
+      inverseFrequencies: plain.inverseFrequencies.map((frequency, pair) => frequency / factors[pair]!),
+      attentionFactor: 1,
+    });
+    expect(() => ropeSpec({ type: 'factors', theta: 1e4, factors: [1] }, 8)).toThrow(/1 factors for 4 pairs/);
+  });
+
   it('agree with the power function to 15 digits', () => {
     const { inverseFrequencies } = ropeSpec({ type: 'default', theta: 500000 }, 128);
     inverseFrequencies.forEach((frequency, pair) => {
@@ -186,34 +239,5 @@ describe('rope frequencies', () => {
     expect(ratios[1]!).toBeGreaterThan(1);
     expect(ratios[2]!).toBeGreaterThan(ratios[1]!);
     expect(ratios[2]!).toBeLessThan(4);
-  });
-});
-
-describe.skipIf(!hasSharedModels)(`configs of tiny models${needsSharedModels}`, () => {
-  it.each(['llama', 'llama3-rope-bias', 'llama-linear-rope', 'llama-yarn', 'llama-mha-odd'])(
-    '%s gives the same plan in the old style',
-    (name) => {
-      const modern = readSharedJson<Record<string, unknown>>('tiny', name, 'config.json');
-      const { rope_parameters, dtype, head_dim, ...old } = modern;
-      const { rope_theta, rope_type, ...scaling } = rope_parameters as Record<string, unknown>;
-      const rope_scaling = rope_type === 'default' ? null : { type: rope_type, ...scaling };
-      expect(plan({ ...old, torch_dtype: dtype, rope_theta, rope_scaling })).toEqual(plan(modern));
-    },
-  );
-
-  it('refuses a Mistral whose window is shorter than its context', () => {
-    expect(() => plan(readSharedJson('tiny', 'mistral-sliding', 'config.json'))).toThrow(
-      badConfig(/sliding_window 24/),
-    );
-  });
-
-  it.each(['qwen2', 'qwen3', 'smollm3', 'phi3', 'olmo2', 'gemma3', 'granite'])('refuses %s by name', (name) => {
-    const config = readSharedJson<{ architectures: string[] }>('tiny', name, 'config.json');
-    expect(() => plan(config)).toThrow(
-      expect.objectContaining({
-        code: 'STET_ERR_UNKNOWN_ARCHITECTURE',
-        message: expect.stringContaining(config.architectures[0]!),
-      }),
-    );
   });
 });

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { type Batch, checkPlan, OUTPUT_LOGITS, type Plan } from '@stet/backend';
 import { encodeBf16, fromBits } from '@stet/backend/numerics';
 import { type LoadedModel, loadModel, memorySource, openCheckpoint } from '@stet/model';
@@ -22,7 +22,19 @@ const FLOAT64_TOLERANCE = 1e-5;
 /** Canonical numerics with bf16 weights, the same: rope tables of 12 bits, activations of 16, K/V of 15. */
 const CANONICAL_TOLERANCE = 1e-3;
 
-const names = ['llama', 'llama3-rope-bias', 'llama-linear-rope', 'llama-yarn', 'llama-mha-odd'];
+const names = [
+  'llama',
+  'llama3-rope-bias',
+  'llama-linear-rope',
+  'llama-yarn',
+  'llama-mha-odd',
+  'mistral-sliding',
+  'qwen2',
+  'qwen3',
+  'smollm3',
+  'phi3',
+  'olmo2',
+];
 const goldenCases = (name: string) => readSharedJson<{ cases: GoldenCase[] }>('tiny', name, 'golden.json').cases;
 const loadTiny = (name: string): Promise<LoadedModel> =>
   loadModelFolder(sharedModel('tiny', name), { tokenizer: 'none' });
@@ -51,7 +63,7 @@ function largestError(logits: ArrayLike<number>, golden: readonly number[]): num
   return golden.reduce((most, logit, id) => Math.max(most, Math.abs(logits[id]! - logit)), 0) / largest(golden);
 }
 
-describe.skipIf(!hasSharedModels)(`tiny models of the Llama family${needsSharedModels}`, () => {
+describe.skipIf(!hasSharedModels)(`tiny models${needsSharedModels}`, () => {
   it.each(names)('%s gives the logits and the greedy ids of transformers in float64', async (name) => {
     const model = await loadTiny(name);
     checkPlan(model.plan);
@@ -94,6 +106,19 @@ describe.skipIf(!hasSharedModels)(`tiny models of the Llama family${needsSharedM
     }
     await backend.close();
     await model.close();
+  });
+
+  it('are all that are there, but those of unsupported architectures', () => {
+    const folders = readdirSync(sharedModel('tiny'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    expect(folders.map(({ name }) => name).sort()).toEqual([...names, 'gemma3', 'granite'].sort());
+  });
+
+  it.each(['gemma3', 'granite'])('%s is refused by the name of its architecture', async (name) => {
+    const { architectures } = readSharedJson<{ architectures: [string] }>('tiny', name, 'config.json');
+    await expect(loadTiny(name)).rejects.toMatchObject({
+      code: 'STET_ERR_UNKNOWN_ARCHITECTURE',
+      message: expect.stringContaining(`"${architectures[0]}"; supported are LlamaForCausalLM, `),
+    });
   });
 
   it('says the ids that begin and end a text', async () => {

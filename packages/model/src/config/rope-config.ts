@@ -1,3 +1,4 @@
+import { assertNever } from '@stet/backend';
 import { z } from 'zod';
 import { quote } from '../files/quote.js';
 import { badConfig } from './config-error.js';
@@ -30,11 +31,13 @@ export type RopeConfig =
       readonly rounding: 'whole' | 'none';
     };
 
-const SUPPORTED_TYPES = ['default', 'linear', 'llama3', 'yarn'] as const;
-const DEFAULT_THETA = 10000;
+/** Types that config.json may name. */
+export const ropeTypes = ['default', 'linear', 'llama3', 'yarn'] as const;
+
+export type RopeType = (typeof ropeTypes)[number];
 
 const positive = z.number().positive().max(1e12);
-const scaling = z.object({
+const scaling = z.looseObject({
   type: z.string().nullish(),
   rope_type: z.string().nullish(),
   rope_theta: positive.nullish(),
@@ -81,14 +84,19 @@ export interface RopeFields {
   readonly max_position_embeddings: number;
 }
 
-/** One form for both styles. Throws `STET_ERR_BAD_CONFIG` that names a type which is not supported. */
-export function ropeConfig(fields: RopeFields): RopeConfig {
-  const given = fields.rope_parameters ?? fields.rope_scaling ?? {};
-  const theta = given.rope_theta ?? fields.rope_theta ?? DEFAULT_THETA;
+/**
+ * One form for both styles. `types` are those that the family has. Throws `STET_ERR_BAD_CONFIG` that names a type which
+ * is not supported.
+ */
+export function ropeConfig(fields: RopeFields, defaultTheta: number, types: readonly RopeType[]): RopeConfig {
+  // Where both are given, transformers takes the old one.
+  const given = fields.rope_scaling ?? fields.rope_parameters ?? {};
+  refuseForeignParameters(given);
+  const theta = given.rope_theta ?? fields.rope_theta ?? defaultTheta;
   if (theta <= 1) badConfig(`rope_theta is ${theta}, it must be above 1`);
   const partial = given.partial_rotary_factor ?? fields.partial_rotary_factor ?? 1;
   if (partial !== 1) badConfig(`partial_rotary_factor ${partial} is not supported, only 1`);
-  const type = given.rope_type ?? given.type ?? 'default';
+  const type = supportedType(given.rope_type ?? given.type ?? 'default', types);
   const originalContextLength =
     given.original_max_position_embeddings ?? fields.original_max_position_embeddings ?? fields.max_position_embeddings;
   switch (type) {
@@ -117,7 +125,22 @@ export function ropeConfig(fields: RopeFields): RopeConfig {
         rounding: (given.truncate ?? true) ? 'whole' : 'none',
       };
     default:
-      badConfig(`rope type ${quote(type)} is not supported; supported are ${SUPPORTED_TYPES.join(', ')}`);
+      return assertNever(type);
+  }
+}
+
+function supportedType(name: string, types: readonly RopeType[]): RopeType {
+  const type = types.find((known) => known === name);
+  return type ?? badConfig(`rope type ${quote(name)} is not supported; supported are ${types.join(', ')}`);
+}
+
+/** Parameters that change the rotation under a type that does not know them. */
+function refuseForeignParameters(given: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null) continue;
+    if (name === 'mrope_section' || name === 'llama_4_scaling_beta') badConfig(`the rope's ${name} is not supported`);
+    if (typeof value === 'object' && !Array.isArray(value))
+      badConfig(`a rope of its own for ${quote(name)} is not supported, only one for all layers`);
   }
 }
 

@@ -12,7 +12,8 @@ export interface LayerContext {
 
 export interface Buffers {
   readonly hidden: BufferId;
-  readonly normed: BufferId;
+  /** What a block reads: the hidden state itself, or its norm. */
+  readonly input: BufferId;
   readonly query: BufferId;
   readonly key: BufferId;
   readonly value: BufferId;
@@ -27,9 +28,10 @@ export interface Buffers {
 export function declareBuffers(config: DecoderConfig, builder: PlanBuilder): Buffers {
   const queryWidth = config.headCount * config.headSize;
   const keyWidth = config.kvHeadCount * config.headSize;
+  const hidden = builder.buffer('hidden', config.hiddenSize);
   return {
-    hidden: builder.buffer('hidden', config.hiddenSize),
-    normed: builder.buffer('normed', config.hiddenSize),
+    hidden,
+    input: config.blockNorms === 'before' ? builder.buffer('normed', config.hiddenSize) : hidden,
     query: builder.buffer('query', queryWidth),
     key: builder.buffer('key', keyWidth),
     value: builder.buffer('value', keyWidth),
@@ -41,11 +43,10 @@ export function declareBuffers(config: DecoderConfig, builder: PlanBuilder): Buf
   };
 }
 
-/** What a block reads: the hidden state, normed where the family norms before its blocks. */
+/** The input of a block, normed where the family norms before its blocks. */
 export function blockInput({ config, builder, buffers }: LayerContext, weight: string): BufferId {
-  if (config.blockNorms === 'after') return buffers.hidden;
-  builder.norm(weight, config, buffers.hidden, buffers.normed);
-  return buffers.normed;
+  if (config.blockNorms === 'before') builder.norm(weight, config, buffers.hidden, buffers.input);
+  return buffers.input;
 }
 
 /** Adds what a block made to the hidden state, normed where the family norms after its blocks. */
