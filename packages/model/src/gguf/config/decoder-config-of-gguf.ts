@@ -30,6 +30,9 @@ export function decoderConfigOfGguf(description: GgufDescription): DecoderConfig
   const contextLength = keys.requiredCount('context_length', decoderLimits.contextLength);
   const hiddenSize = keys.requiredCount('embedding_length', decoderLimits.columns);
   const heads = headSizes(keys, layerCount, hiddenSize);
+  if (ropeFactors && ropeFactors.length !== heads.headSize / 2) {
+    badMetadata(file, `rope_freqs.weight has ${ropeFactors.length} factors for heads of ${heads.headSize}`);
+  }
   const config: DecoderConfig = {
     family: architecture.family,
     vocabSize: keys.count('vocab_size', decoderLimits.vocabSize) ?? embeddingRows(file, tensors),
