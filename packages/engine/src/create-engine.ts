@@ -4,6 +4,7 @@ import {
   type BackendFactory,
   type BackendInfo,
   type CanonicalShape,
+  NUMERICS_ID,
   StetError,
 } from '@stet/backend';
 import { fingerprint, type LoadedModel } from '@stet/model';
@@ -12,12 +13,16 @@ import type { EngineInfo } from './api.js';
 import { CoreEngine, type StetEngine } from './engine.js';
 import { type KvOptions, kvSize } from './kv-size.js';
 import { type EngineLimits, resolveLimits } from './limits.js';
+import { type LoadProgress, type ModelOption, type OpenModelOptions, openModel } from './open-model.js';
 import { choosePolicy, type PolicyOption } from './policy.js';
 import { createModelText } from './request/model-text.js';
 
-export interface CreateEngineOptions {
-  /** The engine takes the model over and closes it, also when creation fails. */
-  readonly model: LoadedModel | Promise<LoadedModel>;
+export interface CreateEngineOptions extends OpenModelOptions {
+  /**
+   * A folder in Hugging Face layout, a `.gguf` file, or `tales`, the embedded model, which Node can open; or a model that
+   * is loaded. The engine takes it over and closes it, also when creation fails.
+   */
+  readonly model: ModelOption;
   readonly backend: BackendFactory;
   /**
    * How deterministic requests get their tokens. No policy changes a bit. `auto`, the default, weighs both forwards
@@ -37,8 +42,8 @@ export interface CreateEngineOptions {
   readonly date?: () => Date;
   /** Draws the seed of a request that has none: an integer in 0 .. 2^53 - 1; from the platform's entropy by default. */
   readonly randomSeed?: () => number;
-  /** Called as weights are loaded: done and total, in weights. */
-  readonly onProgress?: (done: number, total: number) => void;
+  /** Called as files are read, where the model is given by its path, and then as weights are loaded. */
+  readonly onProgress?: (progress: LoadProgress) => void;
   /** Makes creation reject with `STET_ERR_ABORTED`. */
   readonly signal?: AbortSignal;
 }
@@ -47,11 +52,12 @@ export interface CreateEngineOptions {
  * Puts a model onto a backend, ready for requests. Rejects with a `StetError` of the model, the backend or an option;
  * then nothing is left open.
  *
- *     await using engine = await createEngine({ model: loadModelFolder(path), backend: createCpuBackend });
+ *     await using engine = await createEngine({ model: 'models/smollm2.gguf', backend: createCpuBackend });
  *     for await (const event of engine.generate({ prompt: 'Once upon a time', deterministic: true })) …
  */
 export async function createEngine(options: CreateEngineOptions): Promise<StetEngine> {
-  const model = await options.model;
+  const { signal, onProgress } = options;
+  const model = await openModel(options.model, options);
   let backend: Backend | undefined;
   try {
     const limits = resolveLimits(options.limits);
@@ -60,10 +66,10 @@ export async function createEngine(options: CreateEngineOptions): Promise<StetEn
       weights: model.weights,
       ...kvSize(model.plan, options.kv),
       maxRows: limits.maxRows,
-      ...(options.onProgress && { onProgress: options.onProgress }),
-      ...(options.signal && { signal: options.signal }),
+      ...(onProgress && { onProgress: (done, total) => onProgress({ phase: 'weights', done, total }) }),
+      ...(signal && { signal }),
     });
-    const { clock = () => performance.now(), signal } = options;
+    const { clock = () => performance.now() } = options;
     const policy = await choosePolicy(options.policy, backend, limits.maxRunning, { clock, ...(signal && { signal }) });
     return assemble({ model, backend, limits, policy, clock }, options);
   } catch (error) {
@@ -130,9 +136,18 @@ function engineInfo(
   };
 }
 
+/** The fingerprint that a model has on every backend of portable numerics. */
+export function portableFingerprint(model: Pick<LoadedModel, 'digest' | 'plan'>): string {
+  return fingerprint({ ...modelParts(model), numericsId: NUMERICS_ID });
+}
+
+function modelParts({ digest, plan }: Pick<LoadedModel, 'digest' | 'plan'>) {
+  return { digest, plan, samplerVersion: SAMPLER_VERSION };
+}
+
 /** Portable numerics depend on nothing but the model; without them the backend, its device and its shape matter too. */
 function fingerprintOf(model: LoadedModel, info: BackendInfo): string {
-  const parts = { digest: model.digest, plan: model.plan, samplerVersion: SAMPLER_VERSION };
+  const parts = modelParts(model);
   const place = { backend: info.name, device: info.device };
   switch (info.canonical) {
     case 'portable':

@@ -1,12 +1,25 @@
 import { StetError } from '@stet/backend';
-import type * as node from './index.js';
+import type { FileSource } from '../files/source.js';
+import type { LoadedModel, LoadOptions } from '../load-model.js';
 
 export { javascriptHasher as nodeHasher } from '../digest/hasher.js';
 
-/** What stands in for the readers of folders where there are none: each rejects with `STET_ERR_UNSUPPORTED`. */
-export const openFolder: typeof node.openFolder = async (path) => refuse(path);
-export const loadModelFolder: typeof node.loadModelFolder = async (path) => refuse(path);
-export const loadModelPath: typeof node.loadModelPath = async (path) => refuse(path);
+// What stands in for the readers of folders where there are none, with their types and without Node's.
+
+/** Rejects with `STET_ERR_UNSUPPORTED`. */
+export async function openFolder(path: string | URL): Promise<FileSource> {
+  return refuse(path);
+}
+
+/** Rejects with `STET_ERR_UNSUPPORTED`. */
+export async function loadModelFolder(path: string | URL, _options?: LoadOptions): Promise<LoadedModel> {
+  return refuse(path);
+}
+
+/** Rejects with `STET_ERR_UNSUPPORTED`. */
+export async function loadModelPath(path: string | URL, _options?: LoadOptions): Promise<LoadedModel> {
+  return refuse(path);
+}
 
 function refuse(path: string | URL): never {
   throw new StetError(
