@@ -3,6 +3,7 @@ import { StetError } from '@stet/backend';
 import { z } from 'zod';
 import { parseConfig } from '../config/config-error.js';
 import { causeMessage, quote } from '../files/quote.js';
+import { guardPatterns } from './pattern-guard.js';
 import { decodeAtOnce } from './stream-decoder.js';
 import { decoderRule, type TokenPieces, tokenPieces } from './token-pieces.js';
 
@@ -57,10 +58,12 @@ const schema = z.looseObject({
 export function createTokenizer(json: unknown, options: TokenizerOptions = {}): Tokenizer {
   const parsed = parseConfig(schema, json, 'tokenizer.json', 'STET_ERR_BAD_TOKENIZER');
   const added = parsed.added_tokens ?? [];
-  checkPatterns(parsed.normalizer);
-  checkPatterns(parsed.pre_tokenizer);
   const vocabSize = added.reduce((size, { id }) => Math.max(size, id + 1), vocabularySize(parsed.model.vocab));
-  const library = createLibrary(parsed, added);
+  const steps = {
+    normalizer: guardPatterns(parsed.normalizer ?? null),
+    pre_tokenizer: guardPatterns(parsed.pre_tokenizer ?? null),
+  };
+  const library = createLibrary({ ...parsed, ...steps }, added);
   const specialIds = new Set(added.filter((token) => token.special).map((token) => token.id));
   const pieces = tokenPieces(decoderRule(parsed.decoder), {
     tokenOf: (id) => library.id_to_token(id),
@@ -104,23 +107,6 @@ function vocabularySize(vocab: unknown): number {
 
 function badVocabulary(what: string): never {
   throw new StetError('STET_ERR_BAD_TOKENIZER', `tokenizer.json: model.vocab has ${what}`);
-}
-
-const MAX_DEPTH = 16;
-
-/** The library skips a step whose pattern it does not know; texts would be cut in other places. */
-function checkPatterns(value: unknown, depth = 0): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (depth > MAX_DEPTH) throw new StetError('STET_ERR_BAD_TOKENIZER', 'tokenizer.json is nested too deeply');
-  for (const [key, inner] of Object.entries(value)) {
-    if (key === 'pattern' && typeof (inner?.String ?? inner?.Regex) !== 'string') {
-      throw new StetError(
-        'STET_ERR_BAD_TOKENIZER',
-        `tokenizer.json has a pattern that is not supported: ${quote(inner)}`,
-      );
-    }
-    checkPatterns(inner, depth + 1);
-  }
 }
 
 /** A normalizer or pre-tokenizer that is malformed shows only when it is used. */
