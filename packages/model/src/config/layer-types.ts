@@ -18,6 +18,15 @@ export function sameWindows(fields: ConfigFields, windowSize: number | undefined
   return windows;
 }
 
+/** For families that have no windows: one in config.json must change nothing. */
+export function noWindows(fields: ConfigFields): Windows {
+  const { sliding_window: given, max_position_embeddings: contextLength } = fields;
+  if (given != null && given < contextLength) {
+    badConfig(`sliding_window ${given} is not supported, an architecture without windows has it`);
+  }
+  return sameWindows(fields, undefined);
+}
+
 /** Windows as `layer_types` says, or, where it is absent, of the layers that `isSliding` gives. */
 export function windowsPerLayer(
   fields: ConfigFields,

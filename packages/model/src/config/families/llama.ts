@@ -1,4 +1,4 @@
-import { sameWindows } from '../layer-types.js';
+import { noWindows } from '../layer-types.js';
 import { ropeTypes } from '../rope-config.js';
 import { biasesOf, type FamilyRules, rotatedLayers } from './family.js';
 
@@ -11,5 +11,5 @@ export const llama: FamilyRules = {
   blockNorms: 'before',
   queryKeyNorms: 'none',
   biases: (fields) => biasesOf(fields.attention_bias, fields.mlp_bias),
-  layers: (fields) => rotatedLayers(sameWindows(fields, undefined)),
+  layers: (fields) => rotatedLayers(noWindows(fields)),
 };

@@ -1,4 +1,4 @@
-import { sameWindows } from '../layer-types.js';
+import { noWindows } from '../layer-types.js';
 import { ropeTypes } from '../rope-config.js';
 import { biasesOf, type FamilyRules, rotatedLayers } from './family.js';
 
@@ -11,5 +11,5 @@ export const olmo2: FamilyRules = {
   blockNorms: 'after',
   queryKeyNorms: 'whole',
   biases: (fields) => biasesOf(fields.attention_bias, false),
-  layers: (fields) => rotatedLayers(sameWindows(fields, undefined)),
+  layers: (fields) => rotatedLayers(noWindows(fields)),
 };
