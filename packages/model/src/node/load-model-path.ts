@@ -1,4 +1,5 @@
-import { assertNever, StetError } from '@stet/backend';
+import { assertNever } from '@stet/backend';
+import { loadGguf } from '../gguf/load-gguf.js';
 import { type LoadedModel, type LoadOptions, loadModel } from '../load-model.js';
 import { findModel } from './find-model.js';
 import { openFolder } from './folder-source.js';
@@ -25,8 +26,7 @@ export async function loadModelPath(path: string | URL, options: LoadOptions = {
     case 'folder':
       return loadModel(source, loading);
     case 'gguf':
-      await source.close();
-      throw new StetError('STET_ERR_UNSUPPORTED', `${place.file} is a GGUF file, which this build does not read`);
+      return loadGguf(source, place.file, loading);
     default:
       return assertNever(place);
   }
