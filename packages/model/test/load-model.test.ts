@@ -1,10 +1,11 @@
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkPlan } from '@stet/backend';
-import { type FileSource, fingerprint, javascriptHasher, loadModel, memorySource } from '@stet/model';
-import { loadModelFolder, nodeHasher, openFolder } from '@stet/model/node';
+import { checkPlan, weightBytes } from '@stet/backend';
+import { type FileSource, loadModel, memoryNeeded, memorySource } from '@stet/model';
+import { loadModelFolder, openFolder } from '@stet/model/node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadSmallModel as load } from './support/load-small-model.js';
 import {
   jsonBytes,
   safetensors,
@@ -14,12 +15,6 @@ import {
   smallTensors,
 } from './support/small-model.js';
 
-const load = (change: Record<string, Uint8Array | undefined> = {}, options = {}) => {
-  const files = Object.entries({ ...smallModelFiles(), ...change }).filter(
-    (entry): entry is [string, Uint8Array] => entry[1] !== undefined,
-  );
-  return loadModel(memorySource(Object.fromEntries(files), 'memory/small'), options);
-};
 const small = () => smallTensors().map(([name, shape]) => smallTensor(name, shape));
 
 /** A source that counts how often it is closed. */
@@ -47,6 +42,105 @@ describe('a loaded model', () => {
     for (const spec of model.plan.weights) {
       expect((await model.weights.read(spec)).kind).toBe(spec.kind === 'vector' ? 'vector' : 'bf16');
     }
+  });
+
+  it('says what it takes on disk and in memory', async () => {
+    const files = smallModelFiles();
+    const { storage, parameterCount, plan } = await load();
+    expect(storage.files).toEqual(Object.keys(files).sort());
+    expect(storage.bytes).toBe(Object.values(files).reduce((sum, { length }) => sum + length, 0));
+    const values = smallTensors().reduce((sum, [, shape]) => sum + shape.reduce((a, b) => a * b), 0);
+    expect(parameterCount).toBe(values);
+    expect(storage.tensorTypes).toEqual([{ type: 'BF16', tensorCount: smallTensors().length, bytes: 2 * values }]);
+    const vectors = 5 * 16;
+    // Two layers of one head of 8, padded to 32: two planes of int8 and an exponent, for keys and for values.
+    const kvBytesPerPosition = 2 * 2 * (2 * 32 + 1);
+    expect(memoryNeeded(plan, 'bf16')).toEqual({
+      weightBytes: 2 * (values - vectors) + 4 * vectors,
+      kvBytesPerPosition,
+    });
+    let q8Bytes = 0;
+    for (const spec of (await load({}, { format: 'q8' })).plan.weights) {
+      q8Bytes += spec.kind === 'vector' ? 4 * spec.size : spec.rows * Math.ceil(spec.columns / 32) * (32 + 4);
+    }
+    expect(memoryNeeded(plan, 'q8')).toEqual({ weightBytes: q8Bytes, kvBytesPerPosition });
+  });
+
+  it('lists the types of its tensors, those that take most bytes first', async () => {
+    const [first, ...others] = small();
+    const wide = new Uint8Array(new Float32Array(first!.bytes.length / 2).buffer);
+    const tensors = [...others, { ...first!, dtype: 'F32', bytes: wide }];
+    const { storage } = await load({ 'model.safetensors': safetensors(tensors) });
+    expect(storage.tensorTypes).toEqual([
+      { type: 'F32', tensorCount: 1, bytes: wide.length },
+      { type: 'BF16', tensorCount: others.length, bytes: others.reduce((sum, { bytes }) => sum + bytes.length, 0) },
+    ]);
+  });
+
+  it('uses the memory that the arrays of its weights take', async () => {
+    for (const format of ['bf16', 'q8'] as const) {
+      const { plan, weights } = await load({}, { format });
+      let bytes = 0;
+      for (const spec of plan.weights) bytes += weightBytes(await weights.read(spec));
+      expect(memoryNeeded(plan, format).weightBytes).toBe(bytes);
+    }
+  });
+
+  it('uses fewer positions where that is asked for, rotated as before', async () => {
+    const scaled = {
+      ...smallConfig(),
+      rope_parameters: { rope_type: 'yarn', rope_theta: 10000, factor: 2 },
+    };
+    const change = { 'config.json': jsonBytes(scaled) };
+    const [whole, short] = [await load(change), await load(change, { contextLength: 20 })];
+    expect([whole.contextLength, short.contextLength]).toEqual([64, 20]);
+    expect(short.plan).toEqual({ ...whole.plan, contextLength: 20 });
+    expect(short.digest).toBe(whole.digest);
+    for (const contextLength of [0, 65, 1.5, Number.NaN]) {
+      await expect(load(change, { contextLength })).rejects.toMatchObject({
+        code: 'STET_ERR_BAD_REQUEST',
+        message: `contextLength is ${contextLength}, the model was made for 1 to 64 positions`,
+      });
+    }
+  });
+
+  it('tells how far its files are read', async () => {
+    const told: [number, number][] = [];
+    const { storage } = await load({}, { onProgress: (...args: [number, number]) => told.push(args) });
+    expect(told).toHaveLength(storage.files.length);
+    expect(told.at(-1)).toEqual([storage.bytes, storage.bytes]);
+    expect(told.map(([done]) => done)).toEqual(told.map(([done]) => done).sort((a, b) => a - b));
+    expect(new Set(told.map(([, total]) => total))).toEqual(new Set([storage.bytes]));
+  });
+
+  it('of Phi-3 takes its weights from the rows of fused tensors', async () => {
+    const config = { ...smallConfig(), architectures: ['Phi3ForCausalLM'], model_type: 'phi3' };
+    const parts = new Map(small().map((tensor) => [tensor.name, tensor]));
+    const fuse = (layer: number, names: string[], fused: string) => {
+      const found = names.map((name) => parts.get(`model.layers.${layer}.${name}.weight`)!);
+      for (const { name } of found) parts.delete(name);
+      const bytes = Uint8Array.from(found.flatMap((part) => [...part.bytes]));
+      const shape = [found.reduce((rows, part) => rows + part.shape[0]!, 0), found[0]!.shape[1]!];
+      const name = `model.layers.${layer}.${fused}.weight`;
+      parts.set(name, { name, dtype: 'BF16', shape, bytes });
+    };
+    for (const layer of [0, 1]) {
+      fuse(layer, ['self_attn.q_proj', 'self_attn.k_proj', 'self_attn.v_proj'], 'self_attn.qkv_proj');
+      fuse(layer, ['mlp.gate_proj', 'mlp.up_proj'], 'mlp.gate_up_proj');
+    }
+    const fusedFile = safetensors([...parts.values()]);
+    const [phi3, llama] = [
+      await load({ 'config.json': jsonBytes(config), 'model.safetensors': fusedFile }),
+      await load(),
+    ];
+    expect(phi3.plan).toEqual({ ...llama.plan, architecture: 'phi3' });
+    for (const spec of llama.plan.weights) {
+      expect(await phi3.weights.read(spec), spec.name).toEqual(await llama.weights.read(spec));
+    }
+    await expect(load({ 'config.json': jsonBytes(config) })).rejects.toMatchObject({
+      code: 'STET_ERR_MISSING_TENSOR',
+      message: expect.stringContaining('model.layers.0.self_attn.qkv_proj.weight'),
+    });
   });
 
   it('has the format that is asked for in all its matrices', async () => {
@@ -195,69 +289,6 @@ describe('a loaded model', () => {
       else await expect(loading, `aborted at read ${at}`).rejects.toMatchObject({ code: 'STET_ERR_ABORTED' });
       expect(closed()).toBe(at === reads - 1 ? 0 : 1);
     }
-  });
-});
-
-describe('the digest', () => {
-  it('is the same for the same files, however they are hashed and wherever they lie', async () => {
-    const { digest } = await load({}, { createHasher: javascriptHasher });
-    expect((await load({}, { createHasher: nodeHasher })).digest).toBe(digest);
-    expect((await load({ 'README.md': new Uint8Array(3) }, { format: 'q8' })).digest).toBe(digest);
-  });
-
-  it('changes with every file that the model is made of', async () => {
-    const { digest } = await load();
-    const seen = new Set([digest]);
-    const weights = smallModelFiles()['model.safetensors']!.slice();
-    weights[weights.length - 2]! ^= 1;
-    const changes = [
-      { 'config.json': jsonBytes({ ...smallConfig(), rms_norm_eps: 1e-6 }) },
-      { 'generation_config.json': undefined },
-      { 'generation_config.json': jsonBytes({}) },
-      { 'tokenizer_config.json': undefined },
-      { 'chat_template.jinja': new Uint8Array([0x61]) },
-      {
-        'tokenizer.json': jsonBytes(
-          JSON.parse(new TextDecoder().decode(smallModelFiles()['tokenizer.json']!).replace('<|end|>', '<|END|>')),
-        ),
-      },
-      { 'model.safetensors': weights },
-    ];
-    for (const change of changes) seen.add((await load(change)).digest);
-    expect(seen.size).toBe(changes.length + 1);
-  });
-});
-
-describe('the fingerprint', () => {
-  const parts = async () => {
-    const { digest, plan } = await load();
-    return { digest, plan, numericsId: 'stet-1', samplerVersion: '1' };
-  };
-
-  it('does not depend on the order of keys', async () => {
-    const given = await parts();
-    const reversed = Object.fromEntries(Object.entries(given.plan).reverse()) as unknown as typeof given.plan;
-    expect(fingerprint(given)).toMatch(/^stet1-[0-9a-f]{40}$/);
-    expect(fingerprint({ ...given, plan: reversed })).toBe(fingerprint(given));
-  });
-
-  it('changes with each of its parts', async () => {
-    const given = await parts();
-    const [rope] = given.plan.ropes;
-    const nudged = {
-      ...rope!,
-      inverseFrequencies: rope!.inverseFrequencies.map((frequency) => frequency * (1 + 2 ** -52)),
-    };
-    const all = [
-      given,
-      { ...given, digest: given.digest.replace(/^./, (digit) => (digit === '0' ? '1' : '0')) },
-      { ...given, plan: (await load({}, { format: 'q8' })).plan },
-      { ...given, plan: { ...given.plan, ropes: [nudged] } },
-      { ...given, numericsId: 'stet-2' },
-      { ...given, samplerVersion: '2' },
-      { ...given, extra: { build: '1' } },
-    ];
-    expect(new Set(all.map(fingerprint)).size).toBe(all.length);
   });
 });
 
