@@ -125,7 +125,7 @@ describe('several choices of one call', () => {
   it('of a chat begin with a role each', async () => {
     const render = ({ messages }: { messages: readonly { role: string; content: unknown }[] }) =>
       messages.map((message) => `${message.role}:${message.content}`).join('|');
-    await using fake = await fakeEngine({ model: { chatTemplate: { render } } });
+    await using fake = await fakeEngine({ model: { chatTemplate: { sources: new Map(), render } } });
     const params = { messages: [{ role: 'user', content: 'yo' }], seed: 3, max_tokens: 9, ignore_eos: true, n: 2 };
     const whole = await fake.engine.chat.completions.create({ ...params, deterministic: true });
     expect(whole.choices.map(({ index, message }) => [index, message.role])).toEqual([

@@ -2,7 +2,7 @@ import { StetError } from '@stet/backend';
 import { createFakeBackend, fakeLoad } from '@stet/testing';
 import { describe, expect, it } from 'vitest';
 import { createEngine, type GenerateRequest } from '../src/index.js';
-import { fakeEngine, readAll, until } from './helpers.js';
+import { fakeEngine, readAll, toyFacts, until } from './helpers.js';
 
 const OK = { promptTokens: [1, 2, 3], maxTokens: 20, ignoreEos: true } as const;
 
@@ -227,6 +227,7 @@ describe('a closed engine', () => {
 
 async function toyModel(load: ReturnType<typeof fakeLoad>, onClose: () => void = () => {}) {
   return {
+    ...toyFacts,
     ...{ name: 'toy', architecture: 'fake', plan: load.plan, weights: load.weights, eosIds: [] },
     ...{ contextLength: load.plan.contextLength, generationDefaults: {}, digest: '0'.repeat(64) },
     close: async () => onClose(),

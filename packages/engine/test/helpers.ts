@@ -20,6 +20,13 @@ export function byteTokenizer(pieces: readonly string[]): Tokenizer {
   };
 }
 
+/** What an engine passes over in a model: it is for people, and the toy has no files. */
+export const toyFacts = {
+  rope: { type: 'default', theta: 10000 },
+  parameterCount: 0,
+  storage: { files: [], bytes: 0, tensorTypes: [] },
+} as const satisfies Partial<LoadedModel>;
+
 export interface FakeEngineOptions extends FakeBackendOptions {
   readonly engine?: Partial<Omit<CreateEngineOptions, 'model' | 'backend'>>;
   readonly model?: Partial<LoadedModel>;
@@ -50,6 +57,7 @@ export async function fakeEngine(options: FakeEngineOptions = {}): Promise<FakeE
       name: 'toy',
       architecture: 'fake',
       plan: load.plan,
+      ...toyFacts,
       weights: load.weights,
       tokenizer,
       eosIds: [EOS],

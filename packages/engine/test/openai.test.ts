@@ -9,7 +9,7 @@ const PROMPT = 'user:yo';
 
 function spelling(text: string, options: FakeEngineOptions = {}) {
   const script = spell([...utf8(text), EOS], PROMPT.length);
-  return fakeEngine({ model: { chatTemplate: { render } }, script, ...options });
+  return fakeEngine({ model: { chatTemplate: { sources: new Map(), render } }, script, ...options });
 }
 
 async function collect<Chunk>(stream: AsyncIterable<Chunk>): Promise<Chunk[]> {
@@ -90,7 +90,11 @@ describe('chat.completions.create', () => {
   });
 
   it('uses all of the context where no length is given, and temperature 1', async () => {
-    await using fake = await fakeEngine({ model: { chatTemplate: { render } }, contextLength: 400, mismatchRate: 0 });
+    await using fake = await fakeEngine({
+      model: { chatTemplate: { sources: new Map(), render } },
+      contextLength: 400,
+      mismatchRate: 0,
+    });
     const run = () => fake.engine.chat.completions.create({ messages, ignore_eos: true });
     const [a, b] = await Promise.all([run(), run()]);
     expect(a.usage.total_tokens).toBe(400);
@@ -163,7 +167,7 @@ describe('chat.completions.create', () => {
   });
 
   it('frees the request when the reader leaves, even before the first chunk, or its signal fires', async () => {
-    await using fake = await fakeEngine({ model: { chatTemplate: { render } } });
+    await using fake = await fakeEngine({ model: { chatTemplate: { sources: new Map(), render } } });
     const params = { messages, stream: true, ignore_eos: true } as const;
     const idle = () => fake.engine.stats().running + fake.engine.stats().waiting;
     const untouched = await fake.engine.chat.completions.create(params);
