@@ -10,6 +10,8 @@ const LOG2E = 1.4426950408889634;
 export const BLOCK = 32;
 /** Blocks of a `q8` linear whose terms are added before the segments are. */
 export const Q8_SEGMENT_BLOCKS = 8;
+/** The same of a `q4` linear. */
+export const Q4_SEGMENT_BLOCKS = 8;
 /** Inputs of a `bf16` linear whose products are added before the segments are. */
 export const BF16_SEGMENT = 256;
 /** Partial sums of rmsNorm. */

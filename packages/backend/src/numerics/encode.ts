@@ -1,8 +1,10 @@
-import { assert, StetError } from '../errors.js';
+import { assert, assertNever } from '../errors.js';
 import type { WeightFormat, WeightSpec } from '../plan.js';
 import type { WeightData } from '../weights.js';
-import { exponentOf64, pow2, roundHalfEven } from './bits.js';
+import { badWeight } from './bad-weight.js';
+import { bitsOf, exponentOf64, fromBits, pow2, roundHalfEven } from './bits.js';
 import { BLOCK } from './constants.js';
+import { encodeQ4 } from './encode-q4.js';
 
 /** Turns f32 values of a tensor into the data of its spec, or throws `STET_ERR_BAD_WEIGHTS` that names tensor and index. */
 export function encodeWeight(spec: WeightSpec, values: Float32Array): WeightData {
@@ -22,6 +24,10 @@ function encodeMatrix(
       return { kind: 'bf16', bits: encodeBf16(name, values) };
     case 'q8':
       return { kind: 'q8', ...encodeQ8(name, values, rows, columns) };
+    case 'q4':
+      return { kind: 'q4', ...encodeQ4(name, values, rows, columns) };
+    default:
+      return assertNever(format);
   }
 }
 
@@ -36,20 +42,38 @@ export function encodeBf16(
 ): Uint16Array {
   assert(target.length === values.length, `${name}: ${values.length} values for ${target.length} places`);
   const words = new Int32Array(values.buffer, values.byteOffset, values.length);
+  let headroom = 0;
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!;
-    const half = (0x7fff + ((word >>> 16) & 1)) | 0;
-    // The carry of a NaN with a full mantissa ends in bit 15, above the largest magnitude as it should.
-    const magnitude = (((word & 0x7fffffff) + half) | 0) >>> 16;
-    if (magnitude > BF16_MAX) badWeight(name, i, 'is not finite or above 2^10');
-    target[i] = magnitude < BF16_MIN ? 0 : ((word >>> 16) & 0x8000) | magnitude;
+    const magnitude = roundedMagnitude(word);
+    headroom |= BF16_MAX - magnitude;
+    target[i] = (((word >>> 16) & 0x8000) | magnitude) & keepMask(magnitude);
+  }
+  if (headroom < 0) {
+    badWeight(
+      name,
+      words.findIndex((word) => roundedMagnitude(word) > BF16_MAX),
+      OUTSIDE_BF16,
+    );
   }
   return target;
 }
 
 /** The same for values that are bf16 already; changes `bits` in place where the domain asks for it. */
 export function checkBf16(name: string, bits: Uint16Array): Uint16Array {
-  for (let i = 0; i < bits.length; i++) bits[i] = domainBf16(name, i, bits[i]!);
+  let headroom = 0;
+  for (let i = 0; i < bits.length; i++) {
+    const magnitude = bits[i]! & 0x7fff;
+    headroom |= BF16_MAX - magnitude;
+    bits[i] = bits[i]! & keepMask(magnitude);
+  }
+  if (headroom < 0) {
+    badWeight(
+      name,
+      bits.findIndex((word) => (word & 0x7fff) > BF16_MAX),
+      OUTSIDE_BF16,
+    );
+  }
   return bits;
 }
 
@@ -57,11 +81,18 @@ export function checkBf16(name: string, bits: Uint16Array): Uint16Array {
 const BF16_MIN = 0x2b80;
 const BF16_MAX = 0x4480;
 
-function domainBf16(name: string, index: number, bits: number): number {
-  const magnitude = bits & 0x7fff;
-  if (magnitude < BF16_MIN) return 0;
-  if (magnitude > BF16_MAX) badWeight(name, index, 'is not finite or above 2^10');
-  return bits;
+const OUTSIDE_BF16 = 'is not finite or above 2^10';
+
+/** The upper half of f32 bits, rounded half to even, without its sign; at most 0x8000. */
+function roundedMagnitude(word: number): number {
+  // The carry of a NaN with a full mantissa ends in bit 15, above the largest magnitude as it should.
+  const half = (0x7fff + ((word >>> 16) & 1)) | 0;
+  return (((word & 0x7fffffff) + half) | 0) >>> 16;
+}
+
+/** All ones, or 0 for magnitudes below the domain: weights are often 0, at places that no branch predictor foresees. */
+function keepMask(magnitude: number): number {
+  return ~((magnitude - BF16_MIN) >> 31);
 }
 
 export interface Q8Arrays {
@@ -84,6 +115,7 @@ export function encodeQ8(
 ): Q8Arrays {
   const { quants, scales } = target;
   const blockCount = Math.ceil(columns / BLOCK);
+  const words = new Int32Array(values.buffer, values.byteOffset, values.length);
   assert(values.length === rows * columns, `${name}: ${values.length} values for ${rows} rows of ${columns}`);
   assert(
     scales.length === rows * blockCount && quants.length === scales.length * BLOCK,
@@ -93,13 +125,17 @@ export function encodeQ8(
     for (let block = 0; block < blockCount; block++) {
       const start = row * columns + block * BLOCK;
       const end = Math.min(start + BLOCK, (row + 1) * columns);
+      // As integers the bits of magnitudes have the order of their values, and NaN is above all.
       let largest = 0;
-      for (let i = start; i < end; i++) {
-        const magnitude = Math.abs(values[i]!);
-        if (!(magnitude <= Q8_MAX)) badWeight(name, i, `is not finite or above ${Q8_MAX}`);
-        if (magnitude > largest) largest = magnitude;
+      for (let i = start; i < end; i++) largest = Math.max(largest, words[i]! & 0x7fffffff);
+      if (largest > Q8_MAX_BITS) {
+        badWeight(
+          name,
+          words.findIndex((word) => (word & 0x7fffffff) > Q8_MAX_BITS),
+          `is not finite or above ${Q8_MAX}`,
+        );
       }
-      const scale = q8Scale(largest);
+      const scale = q8Scale(fromBits(largest));
       const place = row * blockCount + block;
       scales[place] = scale;
       const shift = place * BLOCK - start;
@@ -117,6 +153,7 @@ function emptyQ8(rows: number, columns: number): Q8Arrays {
 const Q8_SCALE_MAX = (31 / 16) * 2 ** 10;
 const Q8_SCALE_MIN = 2 ** -40;
 const Q8_MAX = 127 * Q8_SCALE_MAX;
+const Q8_MAX_BITS = bitsOf(Q8_MAX);
 
 /** The smallest m·2^k, m of 5 significant bits, with largest <= 127·scale. */
 export function q8Scale(largest: number): number {
@@ -134,8 +171,4 @@ export function checkVector(name: string, role: 'norm' | 'bias', values: Float32
     if (role === 'bias' && magnitude !== 0 && magnitude < 2 ** -80) badWeight(name, i, 'is a bias below 2^-80');
   }
   return values;
-}
-
-function badWeight(name: string, index: number, what: string): never {
-  throw new StetError('STET_ERR_BAD_WEIGHTS', `${name}: element ${index} ${what}`);
 }

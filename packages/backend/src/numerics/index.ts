@@ -1,5 +1,6 @@
 export * from './bits.js';
 export * from './constants.js';
 export * from './encode.js';
+export * from './encode-q4.js';
 export * from './float64.js';
 export * from './rope-tables.js';
