@@ -64,7 +64,7 @@ void valueLanes(const KvLayout& layout, const Chunk& chunk, int b, int lane, con
     for (int v = 0; v < vectors; v++) hh[q][v] = hl[q][v] = lh[q][v] = S::splatI(0);
   }
   const size_t start = layout.valueStart() + static_cast<size_t>(b) * pairBytes + static_cast<size_t>(lane) * 4;
-  for (int quad = chunk.begin / 4; quad * 4 < chunk.end; quad++) {
+  for (unsigned quad = chunk.begin / 4; quad * 4 < chunk.end; quad++) {
     const std::byte* values = chunk.groups[quad / 4] + start + quad % 4 * 128;
     I high[vectors], low[vectors];
     for (int v = 0; v < vectors; v++) {
@@ -88,7 +88,7 @@ void valueLanes(const KvLayout& layout, const Chunk& chunk, int b, int lane, con
     if (!active[q]) continue;
     for (int v = 0; v < vectors; v++) {
       const I sum = S::addI(S::template shl<7>(hh[q][v]), S::addI(hl[q][v], lh[q][v]));
-      joinValues<S>(chunk, b, b * blockElements + lane + v * S::width, sum, query[q]);
+      joinValues<S>(b, b * blockElements + lane + v * S::width, sum, query[q]);
     }
   }
 }
@@ -98,19 +98,17 @@ template <class S, int queries> void attendChunk(const AttentionArgs& args, cons
     for (int lane = 0; lane < groupPositions; lane += S::width) scoreLanes<S, queries>(layout, chunk, t, lane, args.scale, query);
   }
   // Rows of a prefill begin and end at different positions: one may have nothing in the first or last chunk of another.
+  // Its weights are computed for nothing, which costs less than a branch around them.
   bool active[queries];
   ChunkWeights<S> weights[queries];
   for (int q = 0; q < queries; q++) {
     active[q] = chunk.serves(query[q]);
-    if (!active[q]) continue;
     weights[q] = splitScores<S>(chunk, query[q]);
-    joinChunk<S>(chunk, weights[q], query[q]);
+    if (active[q]) joinChunk<S>(weights[q], query[q]);
   }
   constexpr int vectors = S::width == 16 ? 2 : 1;
   for (int b = 0; b < layout.blocks; b++) {
-    for (int q = 0; q < queries; q++) {
-      if (active[q]) weighBlock<S>(layout, chunk, b, weights[q], query[q]);
-    }
+    for (int q = 0; q < queries; q++) weighBlock<S>(layout, chunk, b, weights[q], query[q]);
     for (int lane = 0; lane < blockElements; lane += vectors * S::width) {
       valueLanes<S, queries, vectors>(layout, chunk, b, lane, active, query);
     }
@@ -122,7 +120,7 @@ template <class S, int queries> void attendQueries(const AttentionArgs& args, co
   for (int q = 0; q < queries; q++) prepareQuery<S>(args, layout, firstQuery + q, query[q]);
   const int begin = query[0].first;
   const int end = query[queries - 1].end;
-  for (int first = query[0].firstChunk; first < end; first += chunkPositions) {
+  for (int first = begin - begin % chunkPositions; first < end; first += chunkPositions) {
     attendChunk<S, queries>(args, layout, chunkAt(args, layout, first, begin, end), query);
   }
   for (int q = 0; q < queries; q++) finishQuery<S>(args.headSize, query[q]);

@@ -1,6 +1,8 @@
 // What attention keeps for one query and one chunk of 64 positions, and the step between scores and values: integer
 // weights of the chunk's positions. Both ways to multiply (attention.inl.h, attention_tiles.inl.h) share it.
 #pragma once
+#include <cstring>
+
 #include "kernels.h"
 #include "kv_layout.inl.h"
 #include "q15.inl.h"
@@ -12,13 +14,14 @@ constexpr int maxHeadBlocks = maxPaddedHead / blockElements;
 constexpr int groupsPerChunk = chunkPositions / groupPositions;
 // Exponent of a position that is not attended to: so far below all others, -16424 and up, that its weight is 0.
 constexpr int32_t masked = -32768;
+// M before the first chunk: so far below that of any chunk that what came before, zeros, stays zeros.
+constexpr int32_t nothing = -(1 << 20);
 
 // One query and its running result.
 struct Query {
   float* output;
   int first;                           // attends to first..end-1
   int end;
-  int firstChunk;                      // where the chunk with `first` begins
   float sum;                           // l
   int32_t exponent;                    // M
   int32_t chunkExponent;               // M_c
@@ -40,10 +43,10 @@ struct Query {
 struct Chunk {
   const std::byte* groups[groupsPerChunk + 1];    // those outside of firstGroup()..endGroup()-1 repeat one of them
   int first;                                      // absolute position
-  int begin, end;                                 // in 0..chunkPositions
+  unsigned begin, end;                            // in 0..chunkPositions
 
-  int firstGroup() const { return begin / groupPositions; }
-  int endGroup() const { return ceilDiv(end, groupPositions); }
+  int firstGroup() const { return static_cast<int>(begin / groupPositions); }
+  int endGroup() const { return static_cast<int>((end + groupPositions - 1) / groupPositions); }
   bool serves(const Query& query) const { return query.first < first + chunkPositions && query.end > first; }
 };
 
@@ -54,7 +57,10 @@ template <class S> void prepareQuery(const AttentionArgs& args, const KvLayout& 
   query.output = args.output + row * args.outputStride + head;
   query.end = args.firstPosition + row + 1;
   query.first = args.windowSize > 0 && args.windowSize < query.end ? query.end - args.windowSize : 0;
-  query.firstChunk = query.first - query.first % chunkPositions;
+  query.sum = 0.0f;
+  query.exponent = nothing;
+  query.chunkExponent = 0;
+  std::memset(query.result, 0, sizeof(float) * static_cast<size_t>(layout.blocks) * blockElements);
   for (int b = 0; b < layout.blocks; b++) {
     const int first = b * blockElements;
     const int count = args.headSize - first < blockElements ? args.headSize - first : blockElements;
@@ -71,8 +77,8 @@ template <class S> void prepareQuery(const AttentionArgs& args, const KvLayout& 
 inline Chunk chunkAt(const AttentionArgs& args, const KvLayout& layout, int first, int begin, int end) {
   Chunk chunk;
   chunk.first = first;
-  chunk.begin = begin > first ? begin - first : 0;
-  chunk.end = end - first < chunkPositions ? end - first : chunkPositions;
+  chunk.begin = static_cast<unsigned>(begin > first ? begin - first : 0);
+  chunk.end = static_cast<unsigned>(end - first < chunkPositions ? end - first : chunkPositions);
   const int firstGroup = chunk.firstGroup();
   const int endGroup = chunk.endGroup();
   for (int t = firstGroup; t < endGroup; t++) {
@@ -114,7 +120,7 @@ template <class S> ChunkWeights<S> splitScores(const Chunk& chunk, const Query& 
 }
 
 // M_c and l_c, and how the chunk joins what came before.
-template <class S> void joinChunk(const Chunk& chunk, const ChunkWeights<S>& weights, Query& query) {
+template <class S> void joinChunk(const ChunkWeights<S>& weights, Query& query) {
   constexpr int steps = ChunkWeights<S>::steps;
   auto largest = weights.n[0];
   for (int i = 1; i < steps; i++) largest = S::maxH(largest, weights.n[i]);
@@ -123,14 +129,13 @@ template <class S> void joinChunk(const Chunk& chunk, const ChunkWeights<S>& wei
   for (int i = 0; i < steps; i++) {
     sum = S::addI(sum, S::pairSumsH(S::roundingShiftH(weights.e[i], S::subH(S::splatH(chunkExponent), weights.n[i]))));
   }
-  const bool first = chunk.first == query.firstChunk;
-  const int32_t exponent = first || chunkExponent > query.exponent ? chunkExponent : query.exponent;
-  query.oldFactor = first ? 1.0f : scaleFactor(exponent - query.exponent);
+  const int32_t exponent = chunkExponent > query.exponent ? chunkExponent : query.exponent;
+  query.oldFactor = scaleFactor(exponent - query.exponent);
   query.newFactor = scaleFactor(exponent - chunkExponent);
   query.chunkExponent = chunkExponent;
   query.exponent = exponent;
   const float chunkSum = scaleDown<ScalarLanes>(static_cast<float>(S::sumAll(sum)), query.newFactor);
-  query.sum = first ? chunkSum : scaleDown<ScalarLanes>(query.sum, query.oldFactor) + chunkSum;
+  query.sum = scaleDown<ScalarLanes>(query.sum, query.oldFactor) + chunkSum;
 }
 
 // P of a block of values, in two parts of 7 bits.
@@ -154,12 +159,12 @@ template <class S> void weighBlock(const KvLayout& layout, const Chunk& chunk, i
   query.blockFactor[b] = pow2(top - query.chunkExponent);
 }
 
-// Joins a chunk's sums of `width` dimensions, from `index` on, to the result: o = old + new.
-template <class S> void joinValues(const Chunk& chunk, int b, int index, typename S::I sum, Query& query) {
+// Joins a chunk's sums of `width` dimensions, from `index` on, to the result: o = old + new. The first chunk stays as it is,
+// since adding it to zeros rounds nothing.
+template <class S> void joinValues(int b, int index, typename S::I sum, Query& query) {
   const auto part = scaleDown<S>(S::mul(S::toFloat(sum), S::splat(query.blockFactor[b])), S::splat(query.newFactor));
   float* result = query.result + index;
-  const auto old = chunk.first == query.firstChunk ? S::zero() : scaleDown<S>(S::load(result), S::splat(query.oldFactor));
-  S::store(result, S::add(old, part));
+  S::store(result, S::add(scaleDown<S>(S::load(result), S::splat(query.oldFactor)), part));
 }
 
 template <class S> void finishQuery(int headSize, const Query& query) {

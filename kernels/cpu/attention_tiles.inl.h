@@ -130,7 +130,7 @@ inline void valueTiles(const KvLayout& layout, const Chunk& chunk, int b, int qu
     for (int half = 0; half < 2; half++) {
       const auto high = S::loadI(scratch.sums[half * 2][q]);
       const auto sum = S::addI(S::shl<7>(high), S::loadI(scratch.sums[half * 2 + 1][q]));
-      joinValues<S>(chunk, b, b * blockElements + half * 16, sum, scratch.queries[q]);
+      joinValues<S>(b, b * blockElements + half * 16, sum, scratch.queries[q]);
     }
   }
 }
@@ -142,7 +142,7 @@ inline void attendTiles(const AttentionArgs& args, const KvLayout& layout, int f
   for (int q = 0; q < queries; q++) prepareTileQuery(args, layout, firstQuery + q, scratch.queries[q]);
   const int begin = scratch.queries[0].first;
   const int end = scratch.queries[queries - 1].end;
-  for (int first = scratch.queries[0].firstChunk; first < end; first += chunkPositions) {
+  for (int first = begin - begin % chunkPositions; first < end; first += chunkPositions) {
     const Chunk chunk = chunkAt(args, layout, first, begin, end);
     scoreTiles(layout, chunk, args.scale, queries, scratch);
     bool active[tileQueries];
@@ -151,7 +151,7 @@ inline void attendTiles(const AttentionArgs& args, const KvLayout& layout, int f
       active[q] = chunk.serves(scratch.queries[q]);
       if (!active[q]) continue;
       weights[q] = splitScores<S>(chunk, scratch.queries[q]);
-      joinChunk<S>(chunk, weights[q], scratch.queries[q]);
+      joinChunk<S>(weights[q], scratch.queries[q]);
     }
     for (int b = 0; b < layout.blocks; b++) {
       for (int q = 0; q < queries; q++) {

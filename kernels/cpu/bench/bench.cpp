@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "../kernels.h"
@@ -123,7 +124,7 @@ void printTimes(const char* name, int rowCount, const Times& times) {
   std::printf("| %s | %d | %.3f us | %.3f us | %.2f |\n", name, rowCount, times.fast * 1e6, times.canonical * 1e6, times.canonical / times.fast);
 }
 
-void benchAttention(const Kernels& kernels, int positions, int rowCount, int headsPerKv, int headSize) {
+void benchAttention(const Kernels& kernels, int positions, int windowSize, int rowCount, int headsPerKv, int headSize) {
   constexpr int blockSize = 32;
   const int blockCount = (positions + blockSize - 1) / blockSize;
   const size_t blockBytes = kernels.kvBlockBytes(headSize, blockSize);
@@ -139,12 +140,14 @@ void benchAttention(const Kernels& kernels, int positions, int rowCount, int hea
   const std::vector<float> query = random.vector(static_cast<size_t>(rowCount) * static_cast<size_t>(width));
   std::vector<float> output(query.size());
   const Bytes scratch = allocate(kernels.attentionScratchBytes(headSize, headsPerKv, positions));
-  const AttentionArgs args{query.data(), width, rowCount, headsPerKv, headSize, positions - rowCount, blockSize, blocks.data(), kv.get(),
-                           static_cast<int64_t>(blockBytes), static_cast<float>(65536 * 1.4426950408889634 / std::sqrt(headSize)),
-                           output.data(), width, scratch.get()};
+  const AttentionArgs args{query.data(), width, rowCount, headsPerKv, headSize, positions - rowCount, windowSize, blockSize,
+                           blocks.data(), kv.get(), static_cast<int64_t>(blockBytes),
+                           static_cast<float>(65536 * 1.4426950408889634 / std::sqrt(headSize)), output.data(), width, scratch.get()};
   const Times times = compare([&](Schedule schedule) { kernels.attention(schedule, args); });
-  char name[64];
-  std::snprintf(name, sizeof name, "attention %d positions, %d heads of %d", positions, headsPerKv, headSize);
+  char name[96];
+  const char* const window = windowSize > 0 ? ", the last " : "";
+  const std::string size = windowSize > 0 ? std::to_string(windowSize) : "";
+  std::snprintf(name, sizeof name, "attention %d positions%s%s, %d heads of %d", positions, window, size.c_str(), headsPerKv, headSize);
   printTimes(name, rowCount, times);
 }
 
@@ -154,8 +157,17 @@ void benchRows(const Kernels& kernels) {
   const std::vector<float> left = random.vector(width), right = random.vector(width);
   std::vector<float> output(width);
   printTimes("rms_norm, 704 elements", 1, compare([&](Schedule schedule) {
-    kernels.rmsNorm(schedule, left.data(), right.data(), width, 0.00704f, 26.5f, output.data());
+    kernels.rmsNorm(schedule, left.data(), right.data(), width, 1, 0.00704f, 26.5f, output.data());
   }));
+  for (const int group : {64, 128}) {
+    const std::vector<float> heads = random.vector(10 * static_cast<size_t>(group));
+    std::vector<float> normed(heads.size());
+    char name[64];
+    std::snprintf(name, sizeof name, "rms_norm, 10 heads of %d", group);
+    printTimes(name, 1, compare([&](Schedule schedule) {
+      kernels.rmsNorm(schedule, heads.data(), right.data(), group, 10, 0.00064f, 8.0f, normed.data());
+    }));
+  }
   printTimes("swiglu, 704 elements", 1, compare([&](Schedule schedule) {
     kernels.swiglu(schedule, left.data(), right.data(), width, output.data());
   }));
@@ -186,7 +198,9 @@ int main(int argc, char** argv) {
               kernels->name, kernels->features);
   for (const auto& [columns, rows] : {std::pair{256, 16}, {256, 704}, {704, 256}, {576, 1536}, {4096, 256}}) benchLinear(*kernels, Format::bf16, columns, rows);
   benchLinear(*kernels, Format::q8, 576, 1536);
-  for (const int positions : {64, 256, 1024}) benchAttention(*kernels, positions, 1, 3, 64);
-  benchAttention(*kernels, 512, 64, 2, 64);
+  for (const int positions : {64, 256, 1024}) benchAttention(*kernels, positions, 0, 1, 3, 64);
+  benchAttention(*kernels, 512, 0, 64, 2, 64);
+  for (const int positions : {1024, 4096}) benchAttention(*kernels, positions, 256, 1, 3, 64);
+  benchAttention(*kernels, 4096, 256, 64, 2, 64);
   benchRows(*kernels);
 }

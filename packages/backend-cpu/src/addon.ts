@@ -85,7 +85,7 @@ export type NativeMatrix = [
   format: number,
   rows: number,
   columns: number,
-  data: Uint16Array | Int8Array,
+  data: Uint16Array | Int8Array | Uint8Array,
   scales: Float32Array | undefined,
 ];
 

@@ -1,4 +1,5 @@
 import {
+  assert,
   assertNever,
   type BackendLoad,
   checkLoad,
@@ -80,6 +81,9 @@ async function setWeight(
       return addon.packBf16(handle, index, data.bits);
     case 'q8':
       return addon.packQ8(handle, index, data.quants, data.scales);
+    case 'q4':
+      assert(false, `${spec.name} has a format that compileProgram refuses`);
+      break;
     case 'vector':
       return addon.setVector(handle, index, data.values);
     default:

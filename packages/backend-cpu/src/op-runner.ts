@@ -103,9 +103,11 @@ function matrix(rows: number, columns: number, data: WeightData, format?: Weight
   }
   switch (data.kind) {
     case 'bf16':
-      return [formatNumber.bf16, rows, columns, data.bits, undefined];
+      return [formatNumber(data.kind), rows, columns, data.bits, undefined];
     case 'q8':
-      return [formatNumber.q8, rows, columns, data.quants, data.scales];
+      return [formatNumber(data.kind), rows, columns, data.quants, data.scales];
+    case 'q4':
+      return [formatNumber(data.kind), rows, columns, data.nibbles, undefined];
     case 'vector':
       throw new StetError('STET_ERR_BAD_WEIGHTS', 'a vector stands where a matrix is needed');
     default:

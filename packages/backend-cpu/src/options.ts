@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { StetError } from '@stet/backend';
+import { assertNever, StetError, type WeightFormat } from '@stet/backend';
 import type { Addon, IsaName, NativeIsa } from './addon.js';
 
 export type IsaOption = 'auto' | IsaName;
@@ -19,7 +19,23 @@ export const MAX_THREADS = 256;
 /** Numbers as kernels.h has them. */
 export const isaNumber: Readonly<Record<IsaName, number>> = { scalar: 0, avx2: 1, avx512: 2 };
 export const scheduleNumber = { fast: 0, canonical: 1 } as const;
-export const formatNumber = { bf16: 0, q8: 1 } as const;
+
+/** Number of a format. Throws `STET_ERR_UNSUPPORTED` for one that there are no kernels for. */
+export function formatNumber(format: WeightFormat): number {
+  switch (format) {
+    case 'bf16':
+      return 0;
+    case 'q8':
+      return 1;
+    case 'q4':
+      throw new StetError(
+        'STET_ERR_UNSUPPORTED',
+        'the CPU backend has no kernels for the format q4; it runs bf16 and q8',
+      );
+    default:
+      return assertNever(format);
+  }
+}
 
 /** A sliding window as the kernels take it: 0 for the whole context, also where no window is that small. */
 export function windowWord(windowSize: number | undefined, contextLength: number): number {

@@ -24,7 +24,7 @@ export function compileProgram(load: Pick<BackendLoad, 'plan' | 'blockSize' | 'b
     ...[load.blockSize, load.blockCount, load.maxRows],
     ...[plan.ropes.length, plan.buffers.length, ...plan.buffers.map((buffer) => buffer.width)],
     ...[plan.weights.length, ...plan.weights.flatMap(weightWords)],
-    ...[compiler.slots.length, ...compiler.slots.flatMap((slot) => [formatNumber[slot.format], slot.columns])],
+    ...[compiler.slots.length, ...compiler.slots.flatMap((slot) => [formatNumber(slot.format), slot.columns])],
     ...[compiler.schedule.stages.length, ...compiler.schedule.stages.flatMap(stageWords)],
   ];
   return { words: Int32Array.from(words), constants: Float32Array.from(compiler.constants) };
@@ -36,7 +36,7 @@ function weightWords(spec: Plan['weights'][number]): number[] {
     case 'vector':
       return [0, 0, spec.size, 1];
     case 'matrix':
-      return [1, formatNumber[spec.format], spec.rows, spec.columns];
+      return [1, formatNumber(spec.format), spec.rows, spec.columns];
     default:
       return assertNever(spec);
   }
