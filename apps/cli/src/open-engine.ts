@@ -10,12 +10,16 @@ import {
   type StetEngine,
 } from '@stet/engine';
 import type { LoadedModel } from '@stet/model';
-import { loadModelFolder } from '@stet/model/node';
+import { loadModelPath } from '@stet/model/node';
+import { loadingLine } from './loading-line.js';
+import { locateModel } from './locate-model.js';
 
 export interface ModelChoice {
-  /** A folder, or `tales`. */
+  /** A folder, a `.gguf` file, `tales`, or `org/name[:file]` that was pulled. */
   readonly model: string;
   readonly format: 'bf16' | 'q8';
+  /** Positions that are used; by default all that the model has. */
+  readonly context?: number;
 }
 
 export interface BackendChoice {
@@ -35,21 +39,32 @@ export interface PolicyChoice {
 
 export type EngineChoice = ModelChoice & BackendChoice & PolicyChoice;
 
-export interface OpenOptions extends Omit<CreateEngineOptions, 'model' | 'backend' | 'policy' | 'drafter'> {
+export interface OpenOptions
+  extends Omit<CreateEngineOptions, 'model' | 'format' | 'contextLength' | 'backend' | 'policy' | 'drafter'> {
   /** Gives K/V room for so many sequences of the whole context, in place of `kv`. */
   readonly sequences?: number;
 }
 
-/** Rejects with a `StetError`. What was chosen runs or fails; nothing else takes its place. */
+/**
+ * Rejects with a `StetError`. What was chosen runs or fails; nothing else takes its place. A terminal shows how far
+ * loading is, if it takes long.
+ */
 export async function openEngine(
   choice: EngineChoice,
   { sequences, ...options }: OpenOptions = {},
 ): Promise<StetEngine> {
   const policy = choosePolicy(choice);
   const backend = await chooseBackend(choice);
-  const model = await openModel(choice);
-  const kv = sequences === undefined ? {} : { kv: kvFor(sequences, model.contextLength) };
-  return createEngine({ model, backend, policy, ...(choice.draft && { drafter: promptLookup() }), ...options, ...kv });
+  const line = loadingLine(process.stderr);
+  const { onProgress = line.onProgress, signal } = options;
+  try {
+    const model = await openModel(choice, { onProgress, ...(signal && { signal }) });
+    const kv = sequences === undefined ? {} : { kv: kvFor(sequences, model.contextLength) };
+    const drafter = choice.draft && { drafter: promptLookup() };
+    return await createEngine({ model, backend, policy, ...drafter, ...options, ...kv, onProgress });
+  } finally {
+    line.end();
+  }
 }
 
 function choosePolicy({ policy, window }: PolicyChoice): PolicyOption {
@@ -64,11 +79,18 @@ function kvFor(sequences: number, contextLength: number): KvOptions {
   return { blockSize: BLOCK_SIZE, blockCount: sequences * Math.ceil(contextLength / BLOCK_SIZE) };
 }
 
-export async function openModel({ model, format }: ModelChoice): Promise<LoadedModel> {
-  const { talesFolder, talesName } = await import('@stet/tales');
-  return model === talesName
-    ? loadModelFolder(talesFolder, { name: talesName, format })
-    : loadModelFolder(model, { format });
+export async function openModel(
+  { model, format, context }: ModelChoice,
+  { signal, onProgress }: Pick<CreateEngineOptions, 'signal' | 'onProgress'> = {},
+): Promise<LoadedModel> {
+  const { path, name } = await locateModel(model);
+  return loadModelPath(path, {
+    format,
+    ...(name !== undefined && { name }),
+    ...(context !== undefined && { contextLength: context }),
+    ...(signal && { signal }),
+    ...(onProgress && { onProgress: (done: number, total: number) => onProgress({ phase: 'files', done, total }) }),
+  });
 }
 
 export async function chooseBackend({ backend, threads, isa }: BackendChoice): Promise<BackendFactory> {

@@ -11,7 +11,7 @@ export function buildProgram(): Command {
     .showHelpAfterError('hint: `stet --help` and `stet COMMAND --help` list what there is.')
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'error USAGE: ')) })
     .exitOverride();
-  for (const command of [runCommand(), serveCommand(), pullCommand(), doctorCommand(), demoCommand()])
+  for (const command of [runCommand(), serveCommand(), pullCommand(), inspectCommand(), doctorCommand(), demoCommand()])
     program.addCommand(command.copyInheritedSettings(program));
   return program;
 }
@@ -19,7 +19,9 @@ export function buildProgram(): Command {
 function runCommand(): Command {
   return withSampling(withEngine(new Command('run')))
     .description('continue a prompt and stream it to the terminal: text on stdout, figures on stderr')
-    .argument('<prompt>', 'what the model continues')
+    .argument('<prompt>', 'what the model continues or, with --chat, answers')
+    .option('--chat', "take the prompt for a user's message, in the model's chat template")
+    .option('--system <text>', 'instructions before the message, with --chat')
     .option('--deterministic', 'same tokens and log-probabilities, bit for bit, whatever else runs')
     .option('--max-tokens <n>', 'most output tokens', integerOption(1))
     .option('--stop <text>', 'end before this text; may be given up to 8 times', (text: string, all: string[] = []) => [
@@ -59,6 +61,15 @@ function pullCommand(): Command {
     .action(async (model: string, options) => (await import('./commands/pull.js')).pull(model, options));
 }
 
+function inspectCommand(): Command {
+  return new Command('inspect')
+    .description('say what a model is: sizes, context, tensor types, tokenizer, template, memory, fingerprint')
+    .argument('<model>', 'what --model of the other commands takes')
+    .option('--template', 'print the whole chat template')
+    .option('--json', 'print one JSON object')
+    .action(async (model: string, options) => (await import('./commands/inspect.js')).inspect(model, options));
+}
+
 function doctorCommand(): Command {
   return withModel(new Command('doctor'))
     .description('say what this machine can run, test it, and say why something is unavailable')
@@ -77,8 +88,13 @@ function demoCommand(): Command {
 
 function withModel(command: Command): Command {
   return command
-    .option('--model <path>', 'a model folder in Hugging Face layout, or tales, the embedded model', 'tales')
-    .addOption(new Option('--format <format>', 'how matrices are stored').choices(['bf16', 'q8']).default('bf16'));
+    .option(
+      '--model <path>',
+      'a folder in Hugging Face layout, a .gguf file, org/name[:file] once pulled, or tales',
+      'tales',
+    )
+    .addOption(new Option('--format <format>', 'how matrices are stored').choices(['bf16', 'q8']).default('bf16'))
+    .option('--context <n>', 'use so many positions of those that the model has', integerOption(1));
 }
 
 function withEngine(command: Command): Command {

@@ -1,38 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { cpuFeatures } from '@stet/backend-cpu';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { finished, isBuilt, startStet, builtTitle as title } from './support/stet.js';
 
-const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 const cpu = cpuFeatures();
-const isBuilt = existsSync(main);
-const title = isBuilt ? 'stet' : 'stet (skipped: not built, run `npm run build`)';
 const onCpu = cpu.available ? 'on the CPU backend' : `on the CPU backend (skipped: ${cpu.reason})`;
 
-interface Outcome {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function start(...args: string[]): ChildProcess {
-  return spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-}
-
-function finished(child: ChildProcess): Promise<Outcome> {
-  let stdout = '';
-  let stderr = '';
-  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  return new Promise((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr })));
-}
-
+const start = (...args: string[]) => startStet(args);
 const stet = (...args: string[]) => finished(start(...args));
 
 /** Resolves when `stream` has said something that fits. */

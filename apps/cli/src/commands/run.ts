@@ -1,11 +1,15 @@
-import { isStetError } from '@stet/backend';
+import { isStetError, StetError } from '@stet/backend';
 import type { EngineInfo, GenerateEvent, GenerateRequest, StetEngine, TokenLogprobText } from '@stet/engine';
 import { onInterrupt } from '../interrupt.js';
 import { type EngineChoice, openEngine } from '../open-engine.js';
 import { TextOutput } from '../output.js';
 import { EXIT_INTERRUPTED } from '../report-error.js';
+import { formatBytes } from '../units.js';
 
 export interface RunOptions extends EngineChoice {
+  /** The prompt is a user's message. */
+  readonly chat?: boolean;
+  readonly system?: string;
   readonly deterministic?: boolean;
   readonly seed?: number;
   readonly temperature: number;
@@ -23,16 +27,17 @@ export interface RunOptions extends EngineChoice {
   readonly stats?: boolean;
 }
 
-/** `stet run`: one prompt, its continuation on stdout. */
+/** `stet run`: one prompt or message; its continuation or answer on stdout. */
 export async function run(prompt: string, options: RunOptions): Promise<void> {
   const startedMs = performance.now();
+  const request = requestOf(prompt, options);
   const interrupt = onInterrupt();
   const reader = new AbortController();
   const signal = AbortSignal.any([interrupt.signal, reader.signal]);
   const output = new TextOutput(process.stdout, () => reader.abort());
   try {
     await using engine = await openEngine(options, { sequences: 1, limits: { maxRunning: 1 }, signal });
-    const stream = engine.generate(requestOf(prompt, options), { signal });
+    const stream = engine.generate(request, { signal });
     await print(stream, output, options, { engine, startedMs });
   } catch (error) {
     if (!signal.aborted || !isStetError(error) || error.code !== 'STET_ERR_ABORTED') throw error;
@@ -51,7 +56,16 @@ function requestOf(prompt: string, options: RunOptions): GenerateRequest {
     ...{ repetitionPenalty, ignoreEos, logprobs: logprobs === true ? 0 : logprobs },
   };
   const present = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { prompt, ...(Object.fromEntries(present) as Partial<GenerateRequest>) };
+  return { ...asked(prompt, options), ...(Object.fromEntries(present) as Partial<GenerateRequest>) };
+}
+
+function asked(prompt: string, { chat, system }: RunOptions): Pick<GenerateRequest, 'prompt' | 'messages'> {
+  if (chat) {
+    const instructions = system === undefined ? [] : [{ role: 'system', content: system }];
+    return { messages: [...instructions, { role: 'user', content: prompt }] };
+  }
+  if (system !== undefined) throw new StetError('STET_ERR_UNSUPPORTED', '--system is an option of --chat alone');
+  return { prompt };
 }
 
 async function print(
@@ -118,6 +132,7 @@ function statsRows(
       'start',
       `${loadMs.toFixed(0)} ms to load, first token ${(first?.uptime ?? 0).toFixed(2)} s after the process began`,
     ],
+    ['memory', memoryRow(info)],
     ['speed', `${rate.toFixed(1)} tokens/s after the first`],
     [
       'verify',
@@ -129,6 +144,13 @@ function statsRows(
     ['fingerprint', info.fingerprint],
     ['guarantee', receipt?.level ?? 'seeded'],
   ];
+}
+
+/** What the process held at most, and what of it was asked for. */
+function memoryRow({ memory: { weightBytes, kvBytes, scratchBytes } }: EngineInfo): string {
+  const peakBytes = process.resourceUsage().maxRSS * 1024;
+  const parts = `weights ${formatBytes(weightBytes)}, K/V up to ${formatBytes(kvBytes)}, scratch ${formatBytes(scratchBytes)}`;
+  return `${formatBytes(peakBytes)} at the peak (${parts})`;
 }
 
 function printStats(rows: readonly StatsRow[]): void {

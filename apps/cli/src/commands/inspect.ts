@@ -1,0 +1,131 @@
+import type { RopeConfig } from '@stet/model';
+import { type InspectReport, inspectModel, type ShapeReport, type SpecialToken } from '../inspect-report.js';
+import { onInterrupt } from '../interrupt.js';
+import { loadingLine } from '../loading-line.js';
+import { openModel } from '../open-engine.js';
+import { formatBytes } from '../units.js';
+
+export interface InspectOptions {
+  readonly json?: boolean;
+  /** Print the whole chat template. */
+  readonly template?: boolean;
+}
+
+/** `stet inspect`: what a model is, without running it. */
+export async function inspect(path: string, { json, template }: InspectOptions): Promise<void> {
+  const interrupt = onInterrupt();
+  const line = loadingLine(process.stderr);
+  try {
+    const { onProgress } = line;
+    const model = await openModel({ model: path, format: 'bf16' }, { onProgress, signal: interrupt.signal });
+    line.end();
+    try {
+      const report = inspectModel(model);
+      if (json) console.log(JSON.stringify(report));
+      else console.log(describe(report, template ? Number.POSITIVE_INFINITY : TEMPLATE_LINES).join('\n'));
+    } finally {
+      await model.close();
+    }
+  } finally {
+    line.end();
+    interrupt.dispose();
+  }
+}
+
+/** Lines of a chat template that are shown without `--template`, and how much of each. */
+const TEMPLATE_LINES = 4;
+const TEMPLATE_COLUMNS = 100;
+/** Most files that are listed. */
+const MAX_FILES = 8;
+const POSITIONS = 1000;
+
+function describe(report: InspectReport, templateLines: number): string[] {
+  const { name, architecture, parameterCount, shape, rope, storage, tokenizer, digest, formats } = report;
+  const rows: [string, string][] = [
+    ['model', name],
+    ['architecture', `${architecture}, ${formatCount(parameterCount)} parameters`],
+    ['layers', `${shape.layerCount}, hidden ${shape.hiddenSize}, feed-forward ${shape.feedForwardSize}`],
+    ['attention', `${shape.headCount} heads over ${shape.kvHeadCount} of keys and values, of ${shape.headSize} each`],
+    ['windows', describeWindows(shape)],
+    ['rope', describeRope(rope, shape)],
+    ['context', `${shape.contextLength} positions`],
+    [
+      'vocabulary',
+      `${shape.vocabSize} tokens, ${shape.head === 'tied' ? 'the embedding is the head' : 'a head of its own'}`,
+    ],
+    ['files', `${formatBytes(storage.bytes)} in ${counted(storage.files.length, 'file')}: ${listed(storage.files)}`],
+    ...storage.tensorTypes.map(({ type, tensorCount, bytes }): [string, string] => [
+      `  ${type}`,
+      `${counted(tensorCount, 'tensor')}, ${formatBytes(bytes)}`,
+    ]),
+    ['tokenizer', tokenizer ? `${tokenizer.kind}, ${tokenizer.vocabSize} tokens` : 'none'],
+    ...(tokenizer?.bos ? [['  begin', describeToken(tokenizer.bos)] as [string, string]] : []),
+    ...(tokenizer ? [['  end', tokenizer.eos.map(describeToken).join(', ') || 'none'] as [string, string]] : []),
+    ...describeTemplates(report.chatTemplates, templateLines),
+    ['sampling', describeDefaults(report.generationDefaults)],
+    ...formats.flatMap(({ format, weightBytes, kvBytesPerPosition, fingerprint }): [string, string][] => [
+      [
+        `memory ${format}`,
+        `${formatBytes(weightBytes)} of weights, ${formatBytes(kvBytesPerPosition * POSITIONS)} of K/V for ${POSITIONS} positions`,
+      ],
+      ['  fingerprint', fingerprint],
+    ]),
+    ['digest', digest],
+  ];
+  return rows.map(([label, value]) => `${label.padEnd(15)}${value}`.trimEnd());
+}
+
+function describeWindows({ windows, layerCount }: ShapeReport): string {
+  if (windows.length === 0) return 'none, every layer sees the whole context';
+  const parts = windows.map(
+    (window) => `${window.windowSize} positions in ${window.layerCount} of ${layerCount} layers`,
+  );
+  return parts.join(', ');
+}
+
+function describeRope({ type, theta, ...rest }: RopeConfig, { layersWithoutRope, layerCount }: ShapeReport): string {
+  const parameters = Object.entries(rest).map(([name, value]) =>
+    Array.isArray(value) ? `${value.length} ${name}` : `${name} ${value}`,
+  );
+  const without = layersWithoutRope > 0 ? [`none in ${layersWithoutRope} of ${layerCount} layers`] : [];
+  return [type, `base ${theta}`, ...parameters, ...without].join(', ');
+}
+
+function describeTemplates(templates: Readonly<Record<string, string>>, maxLines: number): [string, string][] {
+  const entries = Object.entries(templates);
+  if (entries.length === 0) return [['chat template', 'none: the model was not made for messages']];
+  return entries.flatMap(([name, source]): [string, string][] => {
+    const lines = source.split('\n');
+    const shown = lines.slice(0, maxLines).map((line) => (maxLines === TEMPLATE_LINES ? cut(line) : line));
+    const title = `${name}, ${source.length} characters${shown.length < lines.length ? '; --template shows all' : ''}`;
+    return [['chat template', title], ...shown.map((line): [string, string] => ['', line])];
+  });
+}
+
+function cut(line: string): string {
+  return line.length > TEMPLATE_COLUMNS ? `${line.slice(0, TEMPLATE_COLUMNS)}…` : line;
+}
+
+function describeDefaults(defaults: InspectReport['generationDefaults']): string {
+  const parts = Object.entries(defaults).map(([name, value]) => `${name} ${value}`);
+  return parts.length === 0 ? 'no recommendation' : `${parts.join(', ')} (recommended; not used by itself)`;
+}
+
+function describeToken({ id, text }: SpecialToken): string {
+  return `${id} ${JSON.stringify(text)}`;
+}
+
+function listed(files: readonly string[]): string {
+  const more = files.length > MAX_FILES ? ` and ${files.length - MAX_FILES} more` : '';
+  return `${files.slice(0, MAX_FILES).join(', ')}${more}`;
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
+/** `134.5 M`. */
+function formatCount(count: number): string {
+  if (count >= 1e9) return `${(count / 1e9).toFixed(2)} G`;
+  return count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : `${count}`;
+}

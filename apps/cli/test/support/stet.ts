@@ -1,0 +1,38 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+/** The tests of the program run what was built. */
+export const isBuilt = existsSync(main);
+export const builtTitle = isBuilt ? 'stet' : 'stet (skipped: not built, run `npm run build`)';
+
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export function startStet(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
+  return spawn(process.execPath, [main, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+}
+
+export function finished(child: ChildProcess): Promise<Outcome> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr })));
+}
+
+export function stet(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+  return finished(startStet(args, env));
+}
