@@ -4,8 +4,8 @@ import type { WeightSpec } from './plan.js';
 import type { BackendLoad } from './port.js';
 import type { WeightData } from './weights.js';
 
-/** Elements of a `q8` block along a row. */
-const Q8_BLOCK = 32;
+/** Elements of a `q8` or `q4` block along a row. */
+const BLOCK = 32;
 
 /** Throws `STET_ERR_BAD_PLAN` or, for sizes that no backend takes, `STET_ERR_UNSUPPORTED`; every backend calls it before it allocates. */
 export function checkLoad(load: BackendLoad): void {
@@ -37,14 +37,25 @@ export function checkWeightData(spec: WeightSpec, data: WeightData): void {
       size(spec.name, 'bits', data.bits.length, spec.kind === 'matrix' ? spec.rows * spec.columns : 0);
       return;
     case 'q8': {
-      const blocks = spec.kind === 'matrix' ? spec.rows * Math.ceil(spec.columns / Q8_BLOCK) : 0;
-      size(spec.name, 'quants', data.quants.length, blocks * Q8_BLOCK);
+      const blocks = blockTotal(spec);
+      size(spec.name, 'quants', data.quants.length, blocks * BLOCK);
       size(spec.name, 'scales', data.scales.length, blocks);
+      return;
+    }
+    case 'q4': {
+      const blocks = blockTotal(spec);
+      size(spec.name, 'bytes of nibbles', data.nibbles.length, blocks * (BLOCK / 2));
+      size(spec.name, 'scales', data.scales.length, blocks);
+      size(spec.name, 'minima', data.minima.length, blocks);
       return;
     }
     default:
       badWeight(spec.name, `came as the unknown kind ${JSON.stringify((data as { kind: unknown }).kind)}`);
   }
+}
+
+function blockTotal(spec: WeightSpec): number {
+  return spec.kind === 'matrix' ? spec.rows * Math.ceil(spec.columns / BLOCK) : 0;
 }
 
 function size(name: string, what: string, got: number, want: number): void {

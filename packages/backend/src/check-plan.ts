@@ -1,5 +1,13 @@
 import { StetError } from './errors.js';
-import type { BufferId, Op, Plan, RopeSpec, WeightId, WeightSpec } from './plan.js';
+import {
+  type BufferId,
+  type Op,
+  type Plan,
+  type RopeSpec,
+  type WeightId,
+  type WeightSpec,
+  weightFormats,
+} from './plan.js';
 
 /** Columns of a matrix up to which all sums of the numerics are exact. */
 const MAX_COLUMNS = 32768;
@@ -47,7 +55,7 @@ function checkWeight(spec: WeightSpec): void {
       positive(`rows of ${spec.name}`, spec.rows);
       positive(`columns of ${spec.name}`, spec.columns);
       if (spec.columns > MAX_COLUMNS) bad(`${spec.name} has ${spec.columns} columns, at most ${MAX_COLUMNS} are exact`);
-      if (spec.format !== 'bf16' && spec.format !== 'q8') bad(`${spec.name} has the unknown format ${spec.format}`);
+      if (!weightFormats.includes(spec.format)) bad(`${spec.name} has the unknown format ${spec.format}`);
       return;
     case 'vector':
       positive(`size of ${spec.name}`, spec.size);

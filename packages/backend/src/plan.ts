@@ -33,7 +33,10 @@ export interface BufferSpec {
 }
 
 /** How a matrix is stored. A plan may mix them; they are part of the fingerprint. */
-export type WeightFormat = 'bf16' | 'q8';
+export type WeightFormat = 'bf16' | 'q8' | 'q4';
+
+/** Every format, those of more bits first. */
+export const weightFormats: readonly WeightFormat[] = ['bf16', 'q8', 'q4'];
 
 export type WeightSpec =
   /** `rows` outputs of `columns` inputs each, row-major, as checkpoints have them: y = W·x. */

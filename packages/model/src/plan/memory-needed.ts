@@ -28,6 +28,9 @@ function rowBytes(columns: number, format: WeightFormat): number {
     case 'q8':
       // Per block of 32 an int8 for each element and a scale in f32.
       return Math.ceil(columns / 32) * 36;
+    case 'q4':
+      // Per block of 32 four bits for each element, and scale and minimum in bf16.
+      return Math.ceil(columns / 32) * 20;
     default:
       return assertNever(format);
   }

@@ -1,5 +1,5 @@
 import { assert, assertNever, type WeightData, type WeightSpec } from '@stet/backend';
-import { checkBf16, encodeBf16, encodeQ8 } from '@stet/backend/numerics';
+import { checkBf16, emptyQ4, encodeBf16, encodeQ4, encodeQ8 } from '@stet/backend/numerics';
 import type { FileSource } from '../files/source.js';
 import { words16 } from './float-types.js';
 import type { StoredRows } from './stored-rows.js';
@@ -83,6 +83,8 @@ function emptyMatrix(spec: MatrixSpec): WeightData {
       const blocks = spec.rows * Math.ceil(spec.columns / 32);
       return { kind: 'q8', quants: new Int8Array(blocks * 32), scales: new Float32Array(blocks) };
     }
+    case 'q4':
+      return { kind: 'q4', ...emptyQ4(spec.rows, spec.columns) };
     default:
       return assertNever(spec.format);
   }
@@ -91,7 +93,7 @@ function emptyMatrix(spec: MatrixSpec): WeightData {
 /** Encodes `rows` rows into those of the target from `row` on. */
 function encodeRows(spec: MatrixSpec, values: Float32Array, target: WeightData, row: number, rows: number): void {
   const name = row === 0 ? spec.name : `${spec.name} from row ${row}`;
-  const part = <T extends Uint16Array | Int8Array | Float32Array>(array: T): T => {
+  const part = <T extends Uint8Array | Uint16Array | Int8Array | Float32Array>(array: T): T => {
     const width = array.length / spec.rows;
     return array.subarray(row * width, (row + rows) * width) as T;
   };
@@ -102,6 +104,12 @@ function encodeRows(spec: MatrixSpec, values: Float32Array, target: WeightData, 
     case 'q8':
       encodeQ8(name, values, rows, spec.columns, { quants: part(target.quants), scales: part(target.scales) });
       break;
+    case 'q4': {
+      const { nibbles, scales, minima } = target;
+      const place = { nibbles: part(nibbles), scales: part(scales), minima: part(minima) };
+      encodeQ4(name, values, rows, spec.columns, place);
+      break;
+    }
     case 'vector':
       assert(false, `${spec.name} is a matrix`);
       break;

@@ -1,7 +1,7 @@
-import type { WeightData } from '@stet/backend';
+import { assertNever, type WeightData } from '@stet/backend';
 import { BLOCK, fromBits } from '@stet/backend/numerics';
 
-/** output[offset .. offset + columns - 1] = row `token` of the table; exact in both formats. */
+/** output[offset .. offset + columns - 1] = row `token` of the table: exact in `bf16` and `q8`; in `q4` the sum of s·q, which is exact, and m is rounded once. */
 export function embed(
   table: Exclude<WeightData, { kind: 'vector' }>,
   columns: number,
@@ -21,5 +21,18 @@ export function embed(
       }
       return;
     }
+    case 'q4': {
+      const blockCount = Math.ceil(columns / BLOCK);
+      for (let i = 0; i < columns; i++) {
+        const block = token * blockCount + Math.floor(i / BLOCK);
+        const pair = table.nibbles[block * 16 + (i & 15)];
+        const quant = (i & 16) === 0 ? pair & 15 : pair >> 4;
+        const product = quant * fromBits(table.scales[block] << 16);
+        output[offset + i] = Math.fround(product + fromBits(table.minima[block] << 16));
+      }
+      return;
+    }
+    default:
+      assertNever(table);
   }
 }

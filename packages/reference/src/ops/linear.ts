@@ -1,5 +1,6 @@
 import { assert, assertNever, type WeightData } from '@stet/backend';
 import { linearBf16 } from './linear-bf16.js';
+import { linearQ4 } from './linear-q4.js';
 import { linearQ8 } from './linear-q8.js';
 
 /** output (rowCount × rows) = input (rowCount × columns) · Wᵀ + bias. */
@@ -25,6 +26,8 @@ export function linear(call: LinearCall): OutputRange {
       return linearBf16(call, weight.bits);
     case 'q8':
       return linearQ8(call, weight.quants, weight.scales);
+    case 'q4':
+      return linearQ4(call, weight);
     case 'vector':
       assert(false, 'a linear has a matrix');
       break;

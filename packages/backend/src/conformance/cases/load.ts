@@ -154,6 +154,8 @@ function badWeights(good: WeightSource): [string, WeightSource][] {
             return { ...data, bits: data.bits.slice(1) };
           case 'q8':
             return { ...data, quants: data.quants.slice(1) };
+          case 'q4':
+            return { ...data, minima: data.minima.slice(1) };
           case 'vector':
             return data;
         }

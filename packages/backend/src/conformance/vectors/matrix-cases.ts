@@ -1,4 +1,5 @@
-import { encodeBf16, encodeQ8, fromBits, pow2 } from '../../numerics/index.js';
+import { assertNever } from '../../errors.js';
+import { encodeBf16, encodeQ4, encodeQ8, fromBits, pow2 } from '../../numerics/index.js';
 import type { OpCase } from '../../op-runner.js';
 import type { WeightFormat } from '../../plan.js';
 import type { WeightData } from '../../weights.js';
@@ -124,6 +125,10 @@ function encode(values: Float32Array, rows: number, columns: number, format: Wei
       return { kind: 'bf16', bits: encodeBf16('golden', values) };
     case 'q8':
       return { kind: 'q8', ...encodeQ8('golden', values, rows, columns) };
+    case 'q4':
+      return { kind: 'q4', ...encodeQ4('golden', values, rows, columns) };
+    default:
+      return assertNever(format);
   }
 }
 
