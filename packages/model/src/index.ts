@@ -14,6 +14,8 @@ export { type FingerprintParts, fingerprint } from './digest/fingerprint.js';
 export { type Hasher, javascriptHasher } from './digest/hasher.js';
 export { memorySource } from './files/memory-source.js';
 export type { FileSource } from './files/source.js';
+export { ggufArchitectures } from './gguf/architectures/find-architecture.js';
+export { loadGguf } from './gguf/load-gguf.js';
 export { loadModel } from './load-model.js';
 export type { LoadedModel, LoadOptions, Storage, TensorTypeUse } from './loaded-model.js';
 export { decoderPlan } from './plan/decoder-plan.js';

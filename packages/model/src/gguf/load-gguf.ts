@@ -99,5 +99,5 @@ function textParts(
 }
 
 function modelName(file: string): string {
-  return parseSplitName(file)?.prefix ?? file.replace(/\.gguf$/, '');
+  return parseSplitName(file)?.prefix ?? file.replace(/\.gguf$/i, '');
 }
