@@ -1,4 +1,4 @@
-import { StetError } from '@stet/backend';
+import { assert, StetError } from '@stet/backend';
 import { quote } from '../../files/quote.js';
 import { byteLevelAlphabet } from '../../text/byte-level.js';
 import type { GgufMetadata } from '../metadata-value.js';
@@ -39,23 +39,31 @@ export function byteLevelEncoding(
   };
 }
 
-/** Each pattern cuts every word of the one before into its matches and what is between them. */
+/**
+ * Each pattern cuts every word of the one before into its matches and what is between them. No pattern matches nothing.
+ */
 export function splitWords(text: string, patterns: readonly RegExp[]): string[] {
   let words = [text];
   for (const pattern of patterns) {
     const parts: string[] = [];
-    for (const word of words) {
-      let end = 0;
-      for (const { 0: match, index } of word.matchAll(pattern)) {
-        if (index > end) parts.push(word.slice(end, index));
-        parts.push(match);
-        end = index + match.length;
-      }
-      if (end < word.length) parts.push(word.slice(end));
-    }
+    for (const word of words) pushMatches(word, pattern, parts);
     words = parts;
   }
   return words;
+}
+
+function pushMatches(word: string, pattern: RegExp, parts: string[]): void {
+  let end = 0;
+  // Not matchAll, which makes a copy of the pattern for each of many short words.
+  pattern.lastIndex = 0;
+  for (let found = pattern.exec(word); found; found = pattern.exec(word)) {
+    const [match] = found;
+    assert(match.length > 0, `${pattern} matched nothing`);
+    if (found.index > end) parts.push(word.slice(end, found.index));
+    parts.push(match);
+    end = found.index + match.length;
+  }
+  if (end < word.length) parts.push(word.slice(end));
 }
 
 function wholeWord(bytes: Uint8Array, alphabet: readonly string[], { idOf, kinds }: Vocabulary): number | undefined {
