@@ -124,6 +124,15 @@ describe('pull', () => {
     expect(await refusal(pull(none))).toMatchObject({ code: 'STET_ERR_DOWNLOAD', message: /no model that Stet reads/ });
   });
 
+  it('says that the cache fails where it is no folder', async () => {
+    await using server = await startHub(MODEL);
+    writeFileSync(cacheFolder, '');
+    expect(await refusal(pull(server))).toMatchObject({
+      code: 'STET_ERR_DOWNLOAD',
+      message: expect.stringMatching(/^the cache fails: ENOTDIR/),
+    });
+  });
+
   it('keeps a branch apart from a commit, and refuses an unknown one', async () => {
     await using server = await startHub(MODEL);
     await pull(server, undefined, { revision: server.commit });
@@ -268,6 +277,20 @@ describe('a pull over a bad network', () => {
     leave(new Uint8Array(100));
     expect((await refusal(pull(server))).message).toContain('was deleted');
     await pull(server);
+  });
+
+  it('may run twice at once on the same files', async () => {
+    await using server = await startHub(MODEL);
+    let count = 0;
+    server.fault = (path) =>
+      path.includes('/store/') && count++ < 4
+        ? { kind: 'drop', afterBytes: 60_000, ...(count % 2 === 0 && { ranges: 'ignored' }) }
+        : undefined;
+    const paths = await Promise.all([pull(server), pull(server), pull(server)]);
+    expect(new Set(paths.map(({ path }) => path)).size).toBe(1);
+    expect(sha256(readFileSync(join(paths[0]!.path, 'model.safetensors')))).toBe(
+      sha256(MODEL['model.safetensors'].bytes),
+    );
   });
 
   it('stops at once and leaves what it has for the next', async () => {

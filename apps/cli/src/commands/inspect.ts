@@ -1,8 +1,10 @@
+import { isStetError } from '@stet/backend';
 import type { RopeConfig } from '@stet/model';
 import { type InspectReport, inspectModel, type ShapeReport, type SpecialToken } from '../inspect-report.js';
 import { onInterrupt } from '../interrupt.js';
 import { loadingLine } from '../loading-line.js';
 import { openModel } from '../open-engine.js';
+import { EXIT_INTERRUPTED } from '../report-error.js';
 import { formatBytes } from '../units.js';
 
 export interface InspectOptions {
@@ -26,6 +28,9 @@ export async function inspect(path: string, { json, template }: InspectOptions):
     } finally {
       await model.close();
     }
+  } catch (error) {
+    if (!interrupt.signal.aborted || !isStetError(error) || error.code !== 'STET_ERR_ABORTED') throw error;
+    process.exitCode = EXIT_INTERRUPTED;
   } finally {
     line.end();
     interrupt.dispose();

@@ -1,4 +1,5 @@
-import { copyFile, mkdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { copyFile, mkdir, readFile, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { StetError } from '@stet/backend';
@@ -53,7 +54,7 @@ export class CachedRepo {
     if (isCommit(revision)) return;
     const path = join(this.folder, 'refs', revision);
     await mkdir(dirname(path), { recursive: true });
-    const temporary = `${path}.${process.pid}.tmp`;
+    const temporary = `${path}.${randomUUID()}.tmp`;
     await writeFile(temporary, commit);
     await rename(temporary, path);
   }
@@ -62,10 +63,13 @@ export class CachedRepo {
   async link(commit: string, path: string, hash: string): Promise<void> {
     const target = this.blob(hash);
     const place = join(this.snapshot(commit), path);
+    const link = relative(dirname(place), target);
+    // A link that is right stays: someone may be reading the file.
+    if ((await readlink(place).catch(() => undefined)) === link) return;
     await mkdir(dirname(place), { recursive: true });
     await rm(place, { force: true });
     try {
-      await symlink(relative(dirname(place), target), place);
+      await symlink(link, place);
     } catch (error) {
       switch ((error as NodeJS.ErrnoException).code) {
         case 'EEXIST': // Another process made the same link a moment ago.

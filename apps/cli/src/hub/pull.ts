@@ -1,4 +1,4 @@
-import { mkdir, rm, stat } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { CachedRepo } from './cache.js';
 import { chooseFiles } from './choose-files.js';
@@ -6,7 +6,7 @@ import type { HubClient } from './hub-client.js';
 import { downloadError } from './hub-error.js';
 import { isPlainPath, type RepoSpec } from './repo-spec.js';
 import { fileUrl, listRepository, type RepoFile, type Repository } from './repository.js';
-import { transferFile } from './transfer.js';
+import { fileSize, transferFile } from './transfer.js';
 
 export interface PullOptions {
   /** A branch, tag or commit; `main` by default. */
@@ -52,12 +52,17 @@ export async function pullModel(client: HubClient, spec: RepoSpec, options: Pull
     files.length,
     files.reduce((sum, file) => sum + file.bytes, 0),
   );
-  let done = 0;
-  for (const file of files) {
-    await ensureFile(client, repository, file, cached, { progress, done });
-    done += file.bytes;
+  try {
+    let done = 0;
+    for (const file of files) {
+      await ensureFile(client, repository, file, cached, { progress, done });
+      done += file.bytes;
+    }
+    await cached.setCommit(revision, repository.commit);
+  } catch (error) {
+    if (error instanceof Error && 'syscall' in error) throw downloadError(`the cache fails: ${error.message}`, error);
+    throw error;
   }
-  await cached.setCommit(revision, repository.commit);
   const first = spec.file === undefined ? '' : files[0]!.path;
   return { commit: repository.commit, path: resolve(join(cached.snapshot(repository.commit), first)) };
 }
@@ -70,16 +75,11 @@ async function ensureFile(
   { progress, done }: { readonly progress: PullProgress; readonly done: number },
 ): Promise<void> {
   const blob = cached.blob(file.hash.hex);
-  const size = await stat(blob).then(
-    (found) => found.size,
-    () => undefined,
-  );
+  const size = await fileSize(blob);
   const isCached = size === file.bytes;
   progress.file(file.path, file.bytes, isCached);
   if (!isCached) {
-    await mkdir(dirname(blob), { recursive: true }).catch((cause: unknown) => {
-      throw downloadError(`cannot make the folder ${dirname(blob)}`, cause);
-    });
+    await mkdir(dirname(blob), { recursive: true });
     // A blob of another size than its hash is known to have was damaged.
     if (size !== undefined) await rm(blob, { force: true });
     await transferFile(client, fileUrl(client, repository, file), file, blob, {

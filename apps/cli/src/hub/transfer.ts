@@ -18,7 +18,7 @@ const READ_BYTES = 4 * 2 ** 20;
  * Fetches a file to `target`, through `target.incomplete`: what is there of it is read, hashed and gone on from, in this
  * process and in the next. Bytes are written at their own places, so two processes that fetch the same file do not
  * disturb each other. The file gets its name only if its hash is right; otherwise it is deleted.
- * Rejects with `STET_ERR_DOWNLOAD` or `STET_ERR_ABORTED`.
+ * Rejects with `STET_ERR_DOWNLOAD`, `STET_ERR_ABORTED` or an error of the file system.
  */
 export async function transferFile(
   client: HubClient,
@@ -28,40 +28,37 @@ export async function transferFile(
   hooks: TransferHooks,
 ): Promise<void> {
   const incomplete = `${target}.incomplete`;
+  const handle = await open(incomplete, constants.O_RDWR | constants.O_CREAT, 0o666);
+  let hex: string;
   try {
-    const handle = await open(incomplete, constants.O_RDWR | constants.O_CREAT, 0o666);
-    let hex: string;
-    try {
-      const partial = new PartialFile(handle, file, hooks);
-      await partial.resume(client.signal);
-      await withRetries(() => fetchRest(client, url, partial), {
-        ...{ limits: client.retry, signal: client.signal },
-        progress: () => partial.furthest,
-      });
-      await handle.sync();
-      hex = partial.hex();
-    } finally {
-      await handle.close();
-    }
-    if (hex !== file.hash.hex) {
-      await rm(incomplete, { force: true });
-      throw downloadError(`${file.path} arrived with the hash ${hex} in place of ${file.hash.hex}, and was deleted`);
-    }
-    await rename(incomplete, target).catch(async (error: unknown) => {
-      // Another process may have finished the same file first.
-      const size = await stat(target).then(
-        (found) => found.size,
-        () => undefined,
-      );
-      if (size !== file.bytes) throw error;
+    const partial = new PartialFile(handle, file, hooks);
+    await partial.resume(client.signal);
+    await withRetries(() => fetchRest(client, url, partial), {
+      ...{ limits: client.retry, signal: client.signal },
+      progress: () => partial.furthest,
     });
-  } catch (error) {
-    if (error instanceof StetError) throw error;
-    if (error instanceof Error && 'syscall' in error) {
-      throw downloadError(`cannot write ${incomplete}: ${error.message}`, error);
-    }
-    throw error;
+    await handle.truncate(file.bytes);
+    await handle.sync();
+    hex = partial.hex();
+  } finally {
+    await handle.close();
   }
+  if (hex !== file.hash.hex) {
+    await rm(incomplete, { force: true });
+    throw downloadError(`${file.path} arrived with the hash ${hex} in place of ${file.hash.hex}, and was deleted`);
+  }
+  await rename(incomplete, target).catch(async (error: unknown) => {
+    // Another process may have finished the same file first.
+    if ((await fileSize(target)) !== file.bytes) throw error;
+  });
+}
+
+/** Bytes of a file, or undefined where there is none. */
+export async function fileSize(path: string): Promise<number | undefined> {
+  return stat(path).then(
+    (found) => found.size,
+    () => undefined,
+  );
 }
 
 /** The bytes of a file that are there, and their hash so far. */
@@ -112,8 +109,8 @@ class PartialFile {
     }
   }
 
-  async restart(): Promise<void> {
-    await this.#handle.truncate(0);
+  /** What is there stays until it is written over: another process may count on it. */
+  restart(): void {
     this.#hasher = fileHasher(this.file);
     this.#offset = 0;
     this.#hooks.onBytes(0);
@@ -184,7 +181,7 @@ async function startWhereAnswered(response: Response, partial: PartialFile): Pro
     await response.body?.cancel();
     throw downloadError(`the server has ${length} bytes for ${path}, the hub lists ${bytes}`);
   }
-  if (partial.offset > 0) await partial.restart();
+  if (partial.offset > 0) partial.restart();
 }
 
 function isWriting(error: Error): boolean {
