@@ -101,11 +101,9 @@ inline float rsqrt(float x) {
   const int exponent = static_cast<int>(u >> 23) - 127;
   const int odd = exponent & 1;
   const uint32_t v = ((u & 0x7fffff) | 0x800000) << (7 + odd);
-  uint32_t root = 0;
-  for (uint32_t bit = 0x8000; bit; bit >>= 1) {
-    const uint32_t next = root | bit;
-    if (next * next <= v) root = next;
-  }
+  // The floor: v has 32 bits, so the root of a number that is no square lies further from the next integer than an f64
+  // of its size is rounded.
+  uint32_t root = static_cast<uint32_t>(__builtin_sqrt(static_cast<double>(v)));
   if (v - root * root > root) root++;
   return static_cast<float>((0x80000000u + (root >> 1)) / root) * pow2(-(exponent - 30 - odd) / 2 - 31);
 }

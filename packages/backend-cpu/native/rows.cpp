@@ -8,17 +8,21 @@ namespace {
 
 // Nanoseconds an element of a row operation takes, roughly, on a SIMD instruction set.
 constexpr double kElementNanoseconds = 0.25;
+// A norm takes besides, for its one sum and root.
+constexpr double kNormNanoseconds = 30;
 
 }  // namespace
 
 int32_t StepJob::setUpRows() {
   int64_t elements = 0;
+  int64_t norms = 0;
   const Program& program = model_.program;
   for (const RowOp& op : stage().rowOps) {
     const int32_t buffer = op.kind == RowOp::Kind::embed || op.kind == RowOp::Kind::kvWrite ? op.b : op.a;
     elements += program.bufferWidths[buffer] * (op.kind == RowOp::Kind::kvWrite ? 2 : 1);
+    if (op.kind == RowOp::Kind::rmsNorm) norms += op.e;
   }
-  return splitItems(rowCount_, static_cast<double>(elements) * kElementNanoseconds);
+  return splitItems(rowCount_, static_cast<double>(elements) * kElementNanoseconds + static_cast<double>(norms) * kNormNanoseconds);
 }
 
 void StepJob::runRows(const Stage& current, int32_t begin, int32_t end) {
