@@ -16,6 +16,7 @@ export { memorySource } from './files/memory-source.js';
 export type { FileSource } from './files/source.js';
 export { ggufArchitectures } from './gguf/architectures/find-architecture.js';
 export { loadGguf } from './gguf/load-gguf.js';
+export { ggmlType, supportedTypes } from './gguf/types/ggml-types.js';
 export { loadModel } from './load-model.js';
 export type { LoadedModel, LoadOptions, Storage, TensorTypeUse } from './loaded-model.js';
 export { decoderPlan } from './plan/decoder-plan.js';
