@@ -10,8 +10,9 @@ export interface InspectReport {
   readonly shape: ShapeReport;
   readonly rope: RopeConfig;
   readonly storage: Storage;
-  /** Absent for a model without text. */
+  /** Absent where it cannot be used; `tokenizerProblem` says why. */
   readonly tokenizer?: TokenizerReport;
+  readonly tokenizerProblem?: string;
   /** Each variant of the chat template by its name; empty where the model has none. */
   readonly chatTemplates: Readonly<Record<string, string>>;
   readonly generationDefaults: GenerationDefaults;

@@ -79,13 +79,18 @@ function kvFor(sequences: number, contextLength: number): KvOptions {
   return { blockSize: BLOCK_SIZE, blockCount: sequences * Math.ceil(contextLength / BLOCK_SIZE) };
 }
 
+export interface OpenModelChoice extends Pick<CreateEngineOptions, 'signal' | 'onProgress'> {
+  /** `none` reads a model without its text. */
+  readonly tokenizer?: 'required' | 'none';
+}
+
 export async function openModel(
   { model, format, context }: ModelChoice,
-  { signal, onProgress }: Pick<CreateEngineOptions, 'signal' | 'onProgress'> = {},
+  { signal, onProgress, tokenizer = 'required' }: OpenModelChoice = {},
 ): Promise<LoadedModel> {
   const { path, name } = await locateModel(model);
   return loadModelPath(path, {
-    format,
+    ...{ format, tokenizer },
     ...(name !== undefined && { name }),
     ...(context !== undefined && { contextLength: context }),
     ...(signal && { signal }),

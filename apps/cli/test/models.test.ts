@@ -21,6 +21,9 @@ const shared = process.env.STET_SHARED ?? fileURLToPath(new URL('../../../../sha
 const smollm2 = process.env.STET_MODEL_SMOLLM2 ?? join(shared, 'models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf');
 const hasSmollm2 = existsSync(smollm2);
 const withSmollm2 = hasSmollm2 ? '' : ' (skipped: the file of SmolLM2 is not here, set STET_MODEL_SMOLLM2)';
+const tiny = join(shared, 'models/tiny');
+const hasTiny = existsSync(tiny);
+const withTiny = hasTiny ? '' : ' (skipped: the small models are not here, set STET_SHARED)';
 const tales = fileURLToPath(talesFolder);
 
 function talesFiles(): Record<string, HubFile> {
@@ -123,6 +126,29 @@ describe.skipIf(!isBuilt)(builtTitle, () => {
         /^error STET_ERR_MODEL_NOT_FOUND: .*`stet pull no-org\/no-name` fetches it\nhint: /,
       ),
     });
+  });
+
+  it.skipIf(!hasTiny)(`says windows, ropes and what is wrong with the text${withTiny}`, async () => {
+    const reportOf = async (name: string) => {
+      const { code, stdout } = await stet(['inspect', join(tiny, name), '--json']);
+      expect(code).toBe(0);
+      return JSON.parse(stdout) as InspectReport;
+    };
+    const configOf = (name: string) => JSON.parse(readFileSync(join(tiny, name, 'config.json'), 'utf8'));
+    const mistral = await reportOf('mistral-sliding');
+    const { sliding_window: windowSize, num_hidden_layers: layerCount } = configOf('mistral-sliding');
+    expect(mistral.shape.windows).toEqual([{ windowSize, layerCount }]);
+    expect(mistral.tokenizerProblem).toMatch(/^STET_ERR_BAD_TOKENIZER: .*has no tokenizer\.json/);
+    const smollm3 = await reportOf('smollm3');
+    const rotated = configOf('smollm3').no_rope_layers as number[];
+    expect(smollm3.shape.layersWithoutRope).toBe(rotated.filter((isRotated) => isRotated === 0).length);
+    expect(smollm3.shape.layersWithoutRope).toBeGreaterThan(0);
+    expect((await reportOf('llama-yarn')).rope.type).toBe('yarn');
+    const text = await stet(['inspect', join(tiny, 'llama-yarn')]);
+    expect(text.stdout).toMatch(/^rope +yarn, base \d+, factor /m);
+    expect(text.stdout).toMatch(/^tokenizer +unusable \(STET_ERR_BAD_TOKENIZER: /m);
+    const refused = await stet(['inspect', join(tiny, 'gemma3')]);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^error STET_ERR_UNKNOWN_ARCHITECTURE: /) });
   });
 
   it('pulls a model, says its path, and runs it by its name and its path without the network', async () => {

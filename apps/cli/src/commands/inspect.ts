@@ -1,4 +1,4 @@
-import { isStetError } from '@stet/backend';
+import { isStetError, type StetErrorCode } from '@stet/backend';
 import type { RopeConfig } from '@stet/model';
 import { type InspectReport, inspectModel, type ShapeReport, type SpecialToken } from '../inspect-report.js';
 import { onInterrupt } from '../interrupt.js';
@@ -16,26 +16,41 @@ export interface InspectOptions {
 /** `stet inspect`: what a model is, without running it. */
 export async function inspect(path: string, { json, template }: InspectOptions): Promise<void> {
   const interrupt = onInterrupt();
-  const line = loadingLine(process.stderr);
   try {
-    const { onProgress } = line;
-    const model = await openModel({ model: path, format: 'bf16' }, { onProgress, signal: interrupt.signal });
-    line.end();
-    try {
-      const report = inspectModel(model);
-      if (json) console.log(JSON.stringify(report));
-      else console.log(describe(report, template ? Number.POSITIVE_INFINITY : TEMPLATE_LINES).join('\n'));
-    } finally {
-      await model.close();
-    }
+    const report = await examine(path, interrupt.signal);
+    if (json) console.log(JSON.stringify(report));
+    else console.log(describe(report, template ? Number.POSITIVE_INFINITY : TEMPLATE_LINES).join('\n'));
   } catch (error) {
     if (!interrupt.signal.aborted || !isStetError(error) || error.code !== 'STET_ERR_ABORTED') throw error;
     process.exitCode = EXIT_INTERRUPTED;
   } finally {
-    line.end();
     interrupt.dispose();
   }
 }
+
+/** A model whose text cannot be read still has sizes; the report says what is wrong with the text. */
+async function examine(path: string, signal: AbortSignal): Promise<InspectReport> {
+  const line = loadingLine(process.stderr);
+  const open = async (tokenizer: 'required' | 'none'): Promise<InspectReport> => {
+    const choice = { model: path, format: 'bf16' } as const;
+    const model = await openModel(choice, { tokenizer, signal, onProgress: line.onProgress });
+    try {
+      return inspectModel(model);
+    } finally {
+      await model.close();
+    }
+  };
+  try {
+    return await open('required').catch(async (error: unknown) => {
+      if (!isStetError(error) || !TEXT_ERRORS.has(error.code)) throw error;
+      return { ...(await open('none')), tokenizerProblem: `${error.code}: ${error.message}` };
+    });
+  } finally {
+    line.end();
+  }
+}
+
+const TEXT_ERRORS: ReadonlySet<StetErrorCode> = new Set(['STET_ERR_BAD_TOKENIZER', 'STET_ERR_BAD_CHAT_TEMPLATE']);
 
 /** Lines of a chat template that are shown without `--template`, and how much of each. */
 const TEMPLATE_LINES = 4;
@@ -63,10 +78,13 @@ function describe(report: InspectReport, templateLines: number): string[] {
       `  ${type}`,
       `${counted(tensorCount, 'tensor')}, ${formatBytes(bytes)}`,
     ]),
-    ['tokenizer', tokenizer ? `${tokenizer.kind}, ${tokenizer.vocabSize} tokens` : 'none'],
+    [
+      'tokenizer',
+      tokenizer ? `${tokenizer.kind}, ${tokenizer.vocabSize} tokens` : `unusable (${report.tokenizerProblem})`,
+    ],
     ...(tokenizer?.bos ? [['  begin', describeToken(tokenizer.bos)] as [string, string]] : []),
     ...(tokenizer ? [['  end', tokenizer.eos.map(describeToken).join(', ') || 'none'] as [string, string]] : []),
-    ...describeTemplates(report.chatTemplates, templateLines),
+    ...(tokenizer ? describeTemplates(report.chatTemplates, templateLines) : []),
     ['sampling', describeDefaults(report.generationDefaults)],
     ...formats.flatMap(({ format, weightBytes, kvBytesPerPosition, fingerprint }): [string, string][] => [
       [
