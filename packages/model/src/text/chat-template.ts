@@ -34,6 +34,8 @@ export interface ChatTemplate {
 
 /** Longest template, in characters. */
 export const MAX_TEMPLATE_LENGTH = 2 ** 20;
+/** White space in a row: the library's patterns look ahead over all of it from each of its characters. */
+const MAX_WHITE_SPACE = 512;
 /** Longest list that `range` makes. */
 const MAX_RANGE = 10_000;
 /** Longest rendered prompt, in characters. */
@@ -67,11 +69,19 @@ export function createChatTemplate(
 function parse(source: string): Template['parsed'] {
   if (source.length > MAX_TEMPLATE_LENGTH)
     bad(`has ${source.length} characters, at most ${MAX_TEMPLATE_LENGTH} are allowed`);
+  if (longestWhiteSpace(source) > MAX_WHITE_SPACE)
+    bad(`has more than ${MAX_WHITE_SPACE} characters of white space in a row`);
   try {
     return new Template(source).parsed;
   } catch (cause) {
     return bad(`cannot be parsed: ${causeMessage(cause)}`, cause);
   }
+}
+
+function longestWhiteSpace(text: string): number {
+  let longest = 0;
+  for (const [run] of text.matchAll(/\s+/g)) longest = Math.max(longest, run.length);
+  return longest;
 }
 
 function run(
