@@ -14,8 +14,6 @@ import { type LoadedText, loadText } from './text/load-text.js';
 import { checkTensors } from './weights/check-tensors.js';
 import { huggingFacePlaces } from './weights/hugging-face-places.js';
 
-export type { LoadedModel, LoadOptions } from './loaded-model.js';
-
 const CONFIG = 'config.json';
 const GENERATION_CONFIG = 'generation_config.json';
 const MAX_CONFIG_BYTES = 4 * 2 ** 20;

@@ -1,6 +1,6 @@
 import { StetError } from '@stet/backend';
 import type { FileSource } from '../files/source.js';
-import type { LoadedModel, LoadOptions } from '../load-model.js';
+import type { LoadedModel, LoadOptions } from '../loaded-model.js';
 
 export { javascriptHasher as nodeHasher } from '../digest/hasher.js';
 

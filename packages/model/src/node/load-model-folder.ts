@@ -1,4 +1,5 @@
-import { type LoadedModel, type LoadOptions, loadModel } from '../load-model.js';
+import { loadModel } from '../load-model.js';
+import type { LoadedModel, LoadOptions } from '../loaded-model.js';
 import { openFolder } from './folder-source.js';
 import { nodeHasher } from './node-hasher.js';
 

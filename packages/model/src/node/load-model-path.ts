@@ -1,6 +1,7 @@
 import { assertNever } from '@stet/backend';
 import { loadGguf } from '../gguf/load-gguf.js';
-import { type LoadedModel, type LoadOptions, loadModel } from '../load-model.js';
+import { loadModel } from '../load-model.js';
+import type { LoadedModel, LoadOptions } from '../loaded-model.js';
 import { findModel } from './find-model.js';
 import { openFolder } from './folder-source.js';
 import { nodeHasher } from './node-hasher.js';
