@@ -36,6 +36,22 @@ describe('the digest', () => {
   });
 });
 
+describe('the digest of GGUF files', () => {
+  const digestOf = async (files: Record<string, Uint8Array>) =>
+    (await modelDigest(memorySource(files), Object.keys(files), { createHasher: nodeHasher })).hex;
+  const [one, other] = [Uint8Array.of(1), Uint8Array.of(2)];
+
+  it('does not change with the name of a file', async () => {
+    expect(await digestOf({ 'renamed.gguf': one })).toBe(await digestOf({ 'model.gguf': one }));
+  });
+
+  it('changes when two parts change places', async () => {
+    const parts = { 'm-00001-of-00002.gguf': one, 'm-00002-of-00002.gguf': other };
+    const swapped = { 'm-00001-of-00002.gguf': other, 'm-00002-of-00002.gguf': one };
+    expect(await digestOf(swapped)).not.toBe(await digestOf(parts));
+  });
+});
+
 describe('reading for the digest', () => {
   const chunkBytes = 4 * 2 ** 20;
   const large = () => memorySource({ 'a.bin': new Uint8Array(2 * chunkBytes + 5).fill(7), 'b.bin': new Uint8Array(0) });

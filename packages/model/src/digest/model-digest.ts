@@ -21,8 +21,8 @@ export interface ModelDigest {
 }
 
 /**
- * What a model is: SHA-256 over the name, size and SHA-256 of each file, names ascending. Where the files lie and what
- * else lies there does not matter.
+ * What a model is: SHA-256 over the name, size and SHA-256 of each file, names ascending. Where the files lie, what
+ * else lies there and what a GGUF file is called does not matter.
  */
 export async function modelDigest(
   source: FileSource,
@@ -41,9 +41,14 @@ export async function modelDigest(
       done += chunk.length;
       onProgress?.(done, bytes);
     }
-    lines.push(JSON.stringify([name, sizes[index], hasher.digest()]));
+    lines.push(JSON.stringify([label(name, index), sizes[index], hasher.digest()]));
   }
   return { hex: hashText(lines.join('\n')), files, bytes };
+}
+
+/** Files of a Hugging Face folder have names of their own; what people call a GGUF file does not matter, but its place does. */
+function label(name: string, index: number): string {
+  return name.endsWith('.gguf') ? `${index + 1}.gguf` : name;
 }
 
 /** A file in pieces; while one is used the next is being read. */
