@@ -66,8 +66,11 @@ const MAX_PATTERN_LENGTH = 1024;
 const MAX_ALTERNATIVES = 32;
 const MAX_OPTIONAL = 2;
 const MAX_REPEATS = 1024;
-/** A class without classes inside; a property; an escaped character or class; a plain character. */
-const atom = String.raw`\[\^?(?:\\[pP]\{\w+\}|\\[\w\W]|[^\]\[\\&]|&(?!&))+\]|\\[pP]\{\w+\}|\\[sSdDwWrntfv]|\\[^\w]|[^\\\[\]{}()|*+?^$.]`;
+/**
+ * A class without classes inside; a property; an escaped character or class; a plain character. No two ways to read a
+ * pattern: this pattern is run on hostile ones.
+ */
+const atom = String.raw`\[\^?(?:\\[pP]\{\w+\}|\\[^pP]|[^\]\[\\&]|&(?!&))+\]|\\[pP]\{\w+\}|\\[sSdDwWrntfv]|\\[^\w]|[^\\\[\]{}()|*+?^$.]`;
 const sequence = new RegExp(String.raw`^(?:(?:${atom})\??)*(?:${atom})(?:[+*]|\{\d+(?:,\d*)?\})?$`, 'u');
 
 function cannotBacktrack(source: string): boolean {
