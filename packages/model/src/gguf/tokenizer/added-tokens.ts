@@ -6,8 +6,8 @@ export type TextPart =
   | { readonly kind: 'token'; readonly id: number }
   | { readonly kind: 'text'; readonly text: string };
 
-/** Characters of all added tokens together; the known models stay under 100,000. */
-const MAX_ADDED_LENGTH = 2 ** 20;
+/** Characters of all added tokens together, each of which may take a node; the known models stay under 100,000. */
+const MAX_ADDED_LENGTH = 2 ** 18;
 
 /** A search looks as far ahead at every character of a text. */
 const MAX_ADDED_TOKEN_LENGTH = 256;
