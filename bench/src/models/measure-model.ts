@@ -31,7 +31,7 @@ export interface ModelRow {
  * against the recorded values; and on the CPU backend's canonical schedule, bit for bit against the reference.
  */
 export async function measureModel(golden: GoldenModel): Promise<MeasuredModel> {
-  const model = await loadModelPath(golden.path, { tokenizer: 'none' });
+  const model = await loadModelPath(golden.path, { tokenizer: 'none', format: 'bf16' });
   const backends: Backend[] = [];
   try {
     const load = loadOf(model, golden);
@@ -119,7 +119,7 @@ function describeGreedy({ agreeing, total, disagreements }: Agreement): string {
 export function refusedRow(model: string, reason: string): ModelRow {
   return {
     model,
-    architecture: `refused: ${reason}`,
+    architecture: `refused: ${reason.split(';')[0]}`,
     'tensor types': '–',
     'reference bf16, largest difference': '–',
     'reference bf16, greedy ids': '–',
