@@ -1,5 +1,5 @@
 import { arch, cpus, platform, release, totalmem } from 'node:os';
-import { isStetError, NUMERICS_ID, type OpRunner } from '@stet/backend';
+import { isStetError, NUMERICS_ID, type OpRunner, type WeightFormat, weightFormats } from '@stet/backend';
 import { describeFailure, type SelfTestReport, selfTestModel, selfTestOps } from '@stet/backend/self-test';
 import { collectAnswer, createEngine, type EngineInfo } from '@stet/engine';
 import { chooseBackend, type ModelChoice, openModel } from './open-engine.js';
@@ -73,24 +73,26 @@ async function examineModel(choice: ModelChoice): Promise<ModelReport> {
 }
 
 async function examineCpu(choice: ModelChoice): Promise<BackendReport> {
-  const { cpuFeatures, createCpuOpRunner } = await import('@stet/backend-cpu');
+  const { cpuFeatures, cpuFormats, createCpuOpRunner } = await import('@stet/backend-cpu');
   const found = cpuFeatures();
   if (!found.available) return { name: 'cpu', features: [], status: 'unavailable', reason: found.reason };
   const features = found.isas.map(({ name, available, reason, features: extra }) =>
     available ? `${name}${extra && ` (${extra})`}${name === found.chosen ? ', used' : ''}` : `no ${name}: ${reason}`,
   );
   features.push(`${found.threads} threads`, `built by ${found.compiler}`);
-  return examineBackend('cpu', features, () => createCpuOpRunner({ isa: found.chosen }), choice);
+  return examineBackend('cpu', features, cpuFormats, () => createCpuOpRunner({ isa: found.chosen }), choice);
 }
 
 async function examineReference(choice: ModelChoice): Promise<BackendReport> {
   const { createReferenceOpRunner } = await import('@stet/reference');
-  return examineBackend('reference', ['JavaScript, runs anywhere, slow'], createReferenceOpRunner, choice);
+  const features = ['JavaScript, runs anywhere, slow'];
+  return examineBackend('reference', features, weightFormats, createReferenceOpRunner, choice);
 }
 
 async function examineBackend(
   name: 'cpu' | 'reference',
   features: readonly string[],
+  formats: readonly WeightFormat[],
   createRunner: () => OpRunner,
   choice: ModelChoice,
 ): Promise<BackendReport> {
@@ -98,8 +100,8 @@ async function examineBackend(
   try {
     const backend = await chooseBackend({ backend: name });
     const runner = createRunner();
-    const ops = await selfTestOps(runner).finally(() => runner.close());
-    selfTest = summaryOf(ops, await selfTestModel(backend, { chunkings: ['chunks'] }));
+    const ops = await selfTestOps(runner, { formats }).finally(() => runner.close());
+    selfTest = summaryOf(ops, await selfTestModel(backend, { formats, chunkings: ['chunks'] }));
     const [failure] = selfTest.failures;
     if (failure !== undefined) return { name, features, status: 'refused', reason: failure, selfTest };
     await using engine = await createEngine({ model: openModel(choice), backend, kv: { blockCount: 16 } });

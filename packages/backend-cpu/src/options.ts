@@ -20,6 +20,9 @@ export const MAX_THREADS = 256;
 export const isaNumber: Readonly<Record<IsaName, number>> = { scalar: 0, avx2: 1, avx512: 2 };
 export const scheduleNumber = { fast: 0, canonical: 1 } as const;
 
+/** Formats of weights that there are kernels for. */
+export const cpuFormats: readonly WeightFormat[] = ['bf16', 'q8'];
+
 /** Number of a format. Throws `STET_ERR_UNSUPPORTED` for one that there are no kernels for. */
 export function formatNumber(format: WeightFormat): number {
   switch (format) {
@@ -30,7 +33,7 @@ export function formatNumber(format: WeightFormat): number {
     case 'q4':
       throw new StetError(
         'STET_ERR_UNSUPPORTED',
-        'the CPU backend has no kernels for the format q4; it runs bf16 and q8',
+        `the CPU backend has no kernels for the format q4; it runs ${cpuFormats.join(' and ')}`,
       );
     default:
       return assertNever(format);

@@ -2,6 +2,7 @@ import type { BackendFactory } from '@stet/backend';
 import { assertSelfTest, selfTestModel, selfTestOps } from '@stet/backend/self-test';
 import type { Addon, IsaName } from './addon.js';
 import { createCpuOpRunner } from './op-runner.js';
+import { cpuFormats } from './options.js';
 
 /** One test a process and instruction set: the kernels cannot change while the addon is loaded. */
 const tested = new WeakMap<Addon, Map<IsaName, Promise<void>>>();
@@ -27,9 +28,9 @@ export function checkCanonical(addon: Addon, isa: IsaName, factory: BackendFacto
 async function runVectors(isa: IsaName, factory: BackendFactory): Promise<void> {
   const runner = createCpuOpRunner({ isa });
   try {
-    assertSelfTest(await selfTestOps(runner));
+    assertSelfTest(await selfTestOps(runner, { formats: cpuFormats }));
   } finally {
     await runner.close();
   }
-  assertSelfTest(await selfTestModel(factory, { chunkings: ['chunks'] }));
+  assertSelfTest(await selfTestModel(factory, { formats: cpuFormats, chunkings: ['chunks'] }));
 }

@@ -1,13 +1,14 @@
 import { testBackend, testOps } from '@stet/backend/conformance';
 import { describe, it } from 'vitest';
-import { createCpuBackend, createCpuOpRunner, liveBytes } from '../src/index.js';
+import { cpuFormats, createCpuBackend, createCpuOpRunner, liveBytes } from '../src/index.js';
 import { isas, withoutAddon } from './support/machine.js';
 
 describe.skipIf(withoutAddon)('the CPU backend', () => {
   for (const isa of isas) {
-    testOps(() => createCpuOpRunner({ isa }), { name: `${isa} kernels` });
+    testOps(() => createCpuOpRunner({ isa }), { name: `${isa} kernels`, formats: cpuFormats });
     for (const threads of [1, 2, 3, 4]) {
-      testBackend(createCpuBackend({ isa, threads }), { name: `${isa} with ${threads} threads`, liveBytes });
+      const name = `${isa} with ${threads} threads`;
+      testBackend(createCpuBackend({ isa, threads }), { name, liveBytes, formats: cpuFormats });
     }
   }
 });

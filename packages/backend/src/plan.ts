@@ -117,3 +117,8 @@ export type OpKind = Op['kind'];
 export function paddedHeadSize(headSize: number): number {
   return Math.ceil(headSize / 32) * 32;
 }
+
+/** Formats of the matrices of a plan, each once. */
+export function formatsOf(plan: Plan): WeightFormat[] {
+  return [...new Set(plan.weights.flatMap((spec) => (spec.kind === 'matrix' ? [spec.format] : [])))];
+}

@@ -9,8 +9,8 @@ import {
   testOps,
   tiedModel,
 } from '../src/conformance/index.js';
-import { skipReasons } from '../src/conformance/skip.js';
-import type { Backend, BatchResult } from '../src/index.js';
+import { formatReason, skipReasons } from '../src/conformance/skip.js';
+import { type Backend, type BatchResult, formatsOf } from '../src/index.js';
 
 describe('expectEqualBits', () => {
   it('accepts equal bits, also of NaN and -0', () => {
@@ -62,6 +62,16 @@ describe('skips', () => {
     expect(() => skipReasons([{ reason: ' ', tests: [names[0]!] }], names)).toThrow('without a reason');
   });
 
+  it('say which formats a backend lacks, and nothing where it has all', () => {
+    expect(formatReason(['q8', 'q4', 'bf16'], ['bf16'])).toBe('the backend has no q8 and no q4');
+    expect(formatReason([], [])).toBeUndefined();
+    expect(formatReason(['q4'], ['q8', 'q4'])).toBeUndefined();
+    const needing = conformanceCases.filter(({ formats }) => formats?.includes('q4'));
+    expect(needing.map(caseName)).toEqual([
+      'golden: the model four bits, a head of eight gives the recorded logits in any chunks',
+    ]);
+  });
+
   it('could name every case, since names are unique', () => {
     expect(new Set(names).size).toBe(names.length);
   });
@@ -74,15 +84,13 @@ describe('models of the suite', () => {
     }
   });
 
-  it('share K/V among heads, have biases, and tie or own their heads in both formats', () => {
+  it('share K/V among heads, have biases, and tie or own their heads, in every format', () => {
     const [grouped, odd] = conformanceModels().map(({ plan }) => plan);
     const headOf = (plan: typeof grouped) => plan!.ops.at(-1) as { weight: number };
     expect(headOf(grouped).weight).toBe(0);
     expect(headOf(odd).weight).not.toBe(0);
     expect(grouped!.weights.some((spec) => spec.kind === 'vector' && spec.role === 'bias')).toBe(true);
-    const formats = odd!.weights.map((spec) => spec.kind === 'matrix' && spec.format);
-    expect(formats).toContain('q8');
-    expect(formats).toContain('bf16');
+    expect(conformanceModels().map(({ plan }) => formatsOf(plan))).toEqual([['bf16'], ['q8', 'bf16'], ['q8', 'q4']]);
   });
 
   it('have norms of heads and a window in one of them, and nothing of it in the other', () => {

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { Plan, WeightFormat, WeightSource } from '@stet/backend';
+import { type Plan, type WeightFormat, type WeightSource, weightFormats } from '@stet/backend';
 import { encodeBf16, fromBits } from '@stet/backend/numerics';
 import { modelVectors } from '@stet/backend/self-test';
 import { loadModelFolder } from '@stet/model/node';
@@ -77,7 +77,7 @@ describe('canonical numerics against a float64 forward of the same weights', () 
       return { truth, logits, vocabSize: model.plan.vocabSize };
     }
 
-    it.each(['bf16', 'q8'] as const)('have a small error and divergence in %s', async (format) => {
+    it.each(weightFormats)('have a small error and divergence in %s', async (format) => {
       const { truth, logits, vocabSize } = await passOf(format);
       const error = relativeError(truth, logits);
       const divergence = meanDivergence(truth, logits, vocabSize);
@@ -99,11 +99,14 @@ describe('canonical numerics against a float64 forward of the same weights', () 
       expect(compared).toBeGreaterThan(40);
     });
 
-    it('lose little to the weights of q8: its truth is near the truth of bf16', async () => {
+    it.each([
+      ['q8', 5e-3],
+      ['q4', 5e-2],
+    ] as const)('lose little to the weights of %s: its truth is near the truth of bf16', async (format, limit) => {
       const { truth, vocabSize } = await passOf('bf16');
-      const divergence = meanDivergence(truth, (await passOf('q8')).truth, vocabSize);
-      console.info(`tales, q8 weights: mean KL ${divergence.toExponential(2)}`);
-      expect(divergence).toBeLessThan(5e-3);
+      const divergence = meanDivergence(truth, (await passOf(format)).truth, vocabSize);
+      console.info(`tales, ${format} weights: mean KL ${divergence.toExponential(2)}`);
+      expect(divergence).toBeLessThan(limit);
     });
   });
 });

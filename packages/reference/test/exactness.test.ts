@@ -1,7 +1,9 @@
-import { fromBits, pow2, r12 } from '@stet/backend/numerics';
+import { type WeightFormat, weightFormats } from '@stet/backend';
+import { encodeWeight, fromBits, pow2, r12 } from '@stet/backend/numerics';
 import { allocateQ15, quantizeQ15, r16, runOp, splitHigh, splitLow } from '@stet/reference';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { dequantize } from '../src/dequantize.js';
 
 const finite = fc
   .integer({ min: 0, max: 0xffffffff })
@@ -36,6 +38,39 @@ describe('products that are added', () => {
       ),
       runs,
     );
+  });
+
+  it('are exact for the dots of a q4 block and its scale, and for a minimum and the sum of a block', () => {
+    const parameter = fc
+      .tuple(fc.integer({ min: 0x2b80, max: 0x4480 }), fc.boolean())
+      .map(([bits, negative]) => fromBits(bits << 16) * (negative ? -1 : 1));
+    const exponent = fc.integer({ min: -40, max: 20 });
+    const dots = fc.tuple(fc.integer({ min: -60960, max: 60960 }), fc.integer({ min: -30720, max: 30720 }));
+    const sum = fc.integer({ min: -520192, max: 520192 });
+    fc.assert(
+      fc.property(parameter, exponent, dots, sum, (p, e, [high, low], s) => {
+        const z = r16(s) * pow2(e - 7);
+        return isExact(high * p * pow2(e)) && isExact(low * p * pow2(e - 7)) && isExact(z) && isExact(z * p);
+      }),
+      runs,
+    );
+  });
+
+  it('reach those bounds in a block, and no others: quants of 15 and planes at their ends', () => {
+    const input = Float32Array.from({ length: 64 }, (_, i) => (i < 32 ? 2 ** 30 : 127 - 2 ** -1));
+    const planes = allocateQ15(64);
+    quantizeQ15(input, 0, 64, planes, 0);
+    const sumOf = (plane: Int8Array, block: number) =>
+      plane.subarray(32 * block, 32 * block + 32).reduce((a, b) => a + b);
+    expect(15 * sumOf(planes.high, 0)).toBe(60960);
+    expect(15 * sumOf(planes.low, 1)).toBe(-30720);
+    expect(128 * sumOf(planes.high, 0) + sumOf(planes.low, 0)).toBe(520192);
+  });
+
+  it('are exact for a q4 quant and its scale', () => {
+    for (let quant = 0; quant < 16; quant++) {
+      for (let bits = 0x2b80; bits <= 0x4480; bits++) expect(isExact(quant * fromBits(bits << 16))).toBe(true);
+    }
   });
 
   it('are exact for squares of r12 and for both halves of a rotation', () => {
@@ -108,10 +143,10 @@ describe('rows of a linear', () => {
   const width = 70;
   const row = fc.array(fc.double({ min: -8, max: 8, noNaN: true }), { minLength: width, maxLength: width });
 
-  it('do not depend on the other rows, in either format', () => {
+  it('do not depend on the other rows, in any format', () => {
     const weights = Float32Array.from({ length: 9 * width }, (_, i) => Math.fround(Math.sin(i) / 4));
     fc.assert(
-      fc.property(fc.array(row, { minLength: 1, maxLength: 7 }), fc.constantFrom('bf16', 'q8'), (rows, format) => {
+      fc.property(fc.array(row, { minLength: 1, maxLength: 7 }), fc.constantFrom(...weightFormats), (rows, format) => {
         const all = linearRows(rows.flat(), weights, format);
         rows.forEach((values, i) => {
           expect(all.slice(i * 9, i * 9 + 9)).toEqual(linearRows(values, weights, format));
@@ -121,20 +156,61 @@ describe('rows of a linear', () => {
     );
   });
 
-  function linearRows(values: number[], weights: Float32Array, format: 'bf16' | 'q8'): Float32Array {
-    const data =
-      format === 'bf16'
-        ? { kind: format, bits: Uint16Array.from(weights, (w) => new Uint32Array(Float32Array.of(w).buffer)[0] >>> 16) }
-        : { kind: format, ...q8Of(weights) };
-    return runOp({ kind: 'linear', format, rows: 9, columns: width, weight: data, input: Float32Array.from(values) });
+  function linearRows(values: number[], weights: Float32Array, format: WeightFormat): Float32Array {
+    const weight = encodeWeight({ kind: 'matrix', name: 'w', rows: 9, columns: width, format }, weights);
+    return runOp({ kind: 'linear', format, rows: 9, columns: width, weight, input: Float32Array.from(values) });
   }
+});
 
-  function q8Of(weights: Float32Array): { quants: Int8Array; scales: Float32Array } {
-    const quants = new Int8Array(9 * 96);
-    for (let n = 0; n < 9; n++)
-      for (let k = 0; k < width; k++) quants[n * 96 + k] = Math.round(weights[n * width + k] * 256);
-    return { quants, scales: new Float32Array(9 * 3).fill(2 ** -8) };
-  }
+describe('a q4 linear', () => {
+  const columns = 300;
+
+  it('is within what its roundings allow of the product with the values that its blocks stand for', () => {
+    const value = fc.double({ min: -8, max: 8, noNaN: true });
+    fc.assert(
+      fc.property(
+        fc.array(value, { minLength: columns, maxLength: columns }),
+        fc.integer({ min: 0, max: 99 }),
+        (x, seed) => {
+          const spec = { kind: 'matrix', name: 'w', rows: 5, columns, format: 'q4' } as const;
+          const values = Float32Array.from({ length: 5 * columns }, (_, i) => Math.fround(Math.sin(i + seed) / 4));
+          const weight = encodeWeight(spec, values);
+          const input = Float32Array.from(x);
+          const output = runOp({ kind: 'linear', format: 'q4', rows: 5, columns, weight, input });
+          const stored = dequantize(spec, weight);
+          for (let n = 0; n < 5; n++) {
+            let truth = 0;
+            let size = 0;
+            for (let k = 0; k < columns; k++) {
+              truth += stored[n * columns + k] * input[k];
+              size += Math.abs(stored[n * columns + k]);
+            }
+            // Half a step of activations of at most 8, and 2^-17 of the sum of each of ten blocks.
+            expect(Math.abs(output[n] - truth)).toBeLessThan(size * 2 ** -11 + 2 ** -7);
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('does not read what stands past the end of a row', () => {
+    const random = (i: number): number => (Math.imul(i + 1, 2654435761) >>> 24) & 255;
+    const nibbles = Uint8Array.from({ length: 3 * 10 * 16 }, (_, i) => random(i));
+    const scales = Uint16Array.from({ length: 30 }, (_, i) => 0x3c00 + random(i + 1000));
+    const minima = Uint16Array.from({ length: 30 }, (_, i) => 0xbc00 + random(i + 2000));
+    const other = nibbles.slice();
+    // 300 columns leave 12 elements in the last block: those in the low halves of its first 12 bytes.
+    for (let row = 0; row < 3; row++) {
+      for (let i = 0; i < 16; i++) other[(row * 10 + 9) * 16 + i] ^= i < 12 ? 0xf0 : 0xff;
+    }
+    const input = Float32Array.from({ length: 2 * columns }, (_, i) => Math.sin(i));
+    const run = (bytes: Uint8Array): Float32Array => {
+      const weight = { kind: 'q4', nibbles: bytes, scales, minima } as const;
+      return runOp({ kind: 'linear', format: 'q4', rows: 3, columns, weight, input });
+    };
+    expect(run(other)).toEqual(run(nibbles));
+  });
 });
 
 describe('groups of a norm', () => {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { NUMERICS_ID } from '@stet/backend';
+import { formatsOf, NUMERICS_ID, weightFormats } from '@stet/backend';
 import { modelVectors, opVectors, selfTestModel, selfTestOps } from '@stet/backend/self-test';
 import { createReferenceBackend, createReferenceOpRunner } from '@stet/reference';
 import { goldenVectorFiles } from '@stet/reference/golden-vectors';
@@ -30,18 +30,23 @@ describe('golden vectors', () => {
     }
   });
 
-  it('cover every operation and both formats, also in the short list', () => {
+  it('cover every operation and every format, also in the short list', () => {
     for (const subset of ['startup', 'full'] as const) {
       const vectors = opVectors({ subset });
       const seen = new Set(vectors.map((vector) => [vector.case.kind, ...vector.formats].join(' ')));
       expect([...seen].sort()).toEqual(
-        ['add', 'attention', 'embed bf16', 'embed q8', 'linear bf16', 'linear q8', 'rmsNorm', 'rope', 'swiglu'].sort(),
+        [
+          ...['add', 'attention', 'rmsNorm', 'rope', 'swiglu'],
+          ...weightFormats.flatMap((format) => [`embed ${format}`, `linear ${format}`]),
+        ].sort(),
       );
       expect(vectors.some(({ case: c }) => c.kind === 'rmsNorm' && c.groupCount !== undefined)).toBe(true);
       expect(vectors.some(({ case: c }) => c.kind === 'attention' && c.windowSize !== undefined)).toBe(true);
     }
     expect(opVectors({ formats: ['bf16'] }).some((vector) => vector.formats.includes('q8'))).toBe(false);
     expect(modelVectors({ formats: ['bf16'] })).toHaveLength(2);
+    expect(modelVectors({ formats: ['bf16', 'q8'] })).toHaveLength(3);
+    expect(new Set(modelVectors().flatMap(({ plan }) => formatsOf(plan)))).toEqual(new Set(weightFormats));
   });
 
   it('are logits of models that are alive: rows and tokens differ', () => {

@@ -36,6 +36,62 @@ const mutations: readonly Mutation[] = [
   { file: 'ops/linear-bf16.ts', from: 'segment0 = 0', to: 'segment0 = sums[0]' },
   { file: 'ops/linear-q8.ts', from: 'start + segmentBlocks', to: 'start + segmentBlocks - 1' },
   { file: 'ops/linear-q8.ts', from: 'segment + highDot * scale', to: 'segment + lowDot * scale * 2 ** -7' },
+  // q4: planes swapped, the third term first, other segments, z not rounded, rounded to 15 bits or with another step, the
+  // halves of a byte swapped, a minimum taken for one of symmetric blocks, quants signed, sums of a plane alone.
+  {
+    file: 'ops/linear-q4.ts',
+    from: 'segment + highDot * scale',
+    to: 'segment + lowDot * scale * 2 ** -7',
+  },
+  {
+    file: 'ops/linear-q4.ts',
+    from: `segment = fround(segment + highDot * scale);
+      segment = fround(segment + lowDot * (scale * 2 ** -7));`,
+    to: 'segment = fround(segment + lowDot * (scale * 2 ** -7)); segment = fround(segment + highDot * scale);',
+  },
+  {
+    file: 'ops/linear-q4.ts',
+    from: `segment = fround(segment + highDot * scale);
+      segment = fround(segment + lowDot * (scale * 2 ** -7));
+      segment = fround(segment + sums[activationBlock + b] * minima[b]);`,
+    to: `segment = fround(segment + sums[activationBlock + b] * minima[b]);
+      segment = fround(segment + highDot * scale);
+      segment = fround(segment + lowDot * (scale * 2 ** -7));`,
+  },
+  {
+    file: 'ops/linear-q4.ts',
+    from: `segment = fround(segment + highDot * scale);
+      segment = fround(segment + lowDot * (scale * 2 ** -7));`,
+    to: 'segment = fround(segment + (128 * highDot + lowDot) * (scale * 2 ** -7));',
+  },
+  { file: 'ops/linear-q4.ts', from: 'start + segmentBlocks, blockCount', to: 'start + segmentBlocks - 1, blockCount' },
+  { file: '../../backend/src/numerics/constants.ts', from: 'Q4_SEGMENT_BLOCKS = 8', to: 'Q4_SEGMENT_BLOCKS = 16' },
+  { file: 'ops/linear-q4.ts', from: 'let segment = 0;', to: 'let segment = sum; sum = 0;' },
+  { file: 'ops/linear-q4.ts', from: 'r16(128 * highSum + lowSum)', to: '(128 * highSum + lowSum)' },
+  {
+    file: 'ops/linear-q4.ts',
+    from: 'r16(128 * highSum + lowSum)',
+    to: 'r16((128 * highSum + lowSum) * (1 + 2 ** -16))',
+  },
+  { file: 'ops/linear-q4.ts', from: 'r16(128 * highSum + lowSum)', to: 'fround(r16(128 * highSum) + r16(lowSum))' },
+  { file: 'ops/linear-q4.ts', from: '128 * highSum + lowSum', to: '128 * highSum' },
+  {
+    file: 'ops/linear-q4.ts',
+    from: 'sums[activationBlock + b] * minima[b]',
+    to: '-8 * sums[activationBlock + b] * scales[b]',
+  },
+  { file: 'ops/linear-q4.ts', from: 'quants[b * BLOCK + i] = pair & 15', to: 'quants[b * BLOCK + i] = pair >> 4' },
+  {
+    file: 'ops/linear-q4.ts',
+    from: 'quants[b * BLOCK + i + 16] = pair >> 4',
+    to: 'quants[b * BLOCK + i + 16] = pair & 15',
+  },
+  { file: 'ops/embed.ts', from: '(i & 16) === 0', to: '(i & 1) === 0' },
+  {
+    file: 'ops/embed.ts',
+    from: 'Math.fround(product + fromBits(table.minima[block] << 16))',
+    to: 'fromBits(table.scales[block] << 16) * (quant - 8)',
+  },
   { file: 'ops/rms-norm.ts', from: 'r16(fround(rsqrt', to: 'fround(fround(rsqrt' },
   {
     file: 'ops/rms-norm.ts',

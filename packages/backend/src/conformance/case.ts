@@ -1,3 +1,4 @@
+import type { WeightFormat } from '../plan.js';
 import type { Backend, BackendFactory, BackendLoad } from '../port.js';
 import { feed, prefixSums, type RowAnswer } from './drive.js';
 import { ConformanceFailure, fail } from './equal-bits.js';
@@ -12,6 +13,8 @@ export interface ConformanceCase {
   readonly name: string;
   /** Whether it runs on every model or brings what it needs. */
   readonly scope: 'eachModel' | 'once';
+  /** Weight formats that it needs, besides those of the model; none by default. */
+  readonly formats?: readonly WeightFormat[];
   /** What a caller must give for it to run. */
   readonly needs?: 'liveBytes';
   /** Rejects with a `ConformanceFailure`, or with what the backend rejected with. */

@@ -77,8 +77,27 @@ const odd: ModelShape = {
   headFormat: 'q8',
 };
 
+/** One layer in four bits, its tables in eight, as a quantized file has them. */
+const quantized: ModelShape = {
+  name: 'quantized',
+  seed: 16,
+  vocabSize: 85,
+  contextLength: 130,
+  layerCount: 1,
+  hiddenSize: 72,
+  headCount: 2,
+  kvHeadCount: 1,
+  headSize: 32,
+  feedForwardSize: 104,
+  hasBiases: false,
+  head: 'own',
+  attentionFormat: 'q4',
+  feedForwardFormat: 'q4',
+  headFormat: 'q8',
+};
+
 export function conformanceModels(): ConformanceModel[] {
-  return [buildModel(grouped), buildModel(odd)];
+  return [buildModel(grouped), buildModel(odd), buildModel(quantized)];
 }
 
 /**

@@ -1,8 +1,16 @@
+import type { WeightFormat } from '../plan.js';
+
 /** Tests that a backend cannot pass, and why; shown with the results. */
 export interface Skip {
   readonly reason: string;
   /** Full names, `group: sentence`. */
   readonly tests: readonly string[];
+}
+
+/** Why something that needs these formats is skipped for a backend that has those of `has`; undefined where it has all. */
+export function formatReason(needs: readonly WeightFormat[], has: readonly WeightFormat[]): string | undefined {
+  const missing = needs.filter((format) => !has.includes(format));
+  return missing.length === 0 ? undefined : `the backend has no ${missing.join(' and no ')}`;
 }
 
 /** The reason for each skipped test; throws if a name is unknown or given twice, so that no skip outlives its test. */

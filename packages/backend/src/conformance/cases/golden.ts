@@ -9,6 +9,7 @@ export const goldenCases: ConformanceCase[] = modelVectors().map((vector) => ({
   group: 'golden',
   name: `the model ${vector.name} gives the recorded logits in any chunks`,
   scope: 'once',
+  formats: vector.formats,
   async run({ load }) {
     const { plan, weights, blockSize, tokens } = vector;
     const blockCount = 2 * Math.ceil(tokens.length / blockSize) + 2;

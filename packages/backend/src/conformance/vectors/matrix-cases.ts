@@ -1,16 +1,15 @@
 import { assertNever } from '../../errors.js';
 import { encodeBf16, encodeQ4, encodeQ8, fromBits, pow2 } from '../../numerics/index.js';
 import type { OpCase } from '../../op-runner.js';
-import type { WeightFormat } from '../../plan.js';
+import { type WeightFormat, weightFormats } from '../../plan.js';
 import type { WeightData } from '../../weights.js';
 import type { OpCaseSpec } from './op-cases.js';
+import { q4ParameterCases } from './q4-cases.js';
 import { bellValues, createRandom, hardValues, type Random } from './random.js';
-
-const FORMATS: readonly WeightFormat[] = ['bf16', 'q8'];
 
 /** Cases of the operations with a matrix, in each format. */
 export function matrixCases(): OpCaseSpec[] {
-  return FORMATS.flatMap((format) => [...embedCases(format), ...linearCases(format)]);
+  return [...weightFormats.flatMap((format) => [...embedCases(format), ...linearCases(format)]), ...q4ParameterCases()];
 }
 
 function embedCases(format: WeightFormat): OpCaseSpec[] {
@@ -81,7 +80,7 @@ function extremeLinear(seed: number, format: WeightFormat): OpCase {
   const random = createRandom(seed);
   const rows = 16;
   const columns = 384;
-  const largest = format === 'bf16' ? pow2(10) : 127 * 1984;
+  const largest = format === 'q8' ? 127 * 1984 : pow2(10);
   const values = Float32Array.from({ length: rows * columns }, (_, i) => (i % 97 < 60 ? 1 : random.sign()) * largest);
   const input = Float32Array.from({ length: 3 * columns }, (_, i) => {
     return (i < columns ? 1 : random.sign()) * pow2(i < 2 * columns ? 30 : 27);

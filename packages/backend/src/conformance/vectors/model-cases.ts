@@ -1,5 +1,5 @@
 import { encodeWeight, pow2 } from '../../numerics/index.js';
-import type { Plan, WeightFormat, WeightSpec } from '../../plan.js';
+import { formatsOf, type Plan, type WeightFormat, type WeightSpec } from '../../plan.js';
 import type { WeightSource } from '../../weights.js';
 import { buildPlan, type TinyModel } from './plan-builder.js';
 import { createRandom } from './random.js';
@@ -18,8 +18,8 @@ export interface ModelCaseSpec {
 }
 
 /**
- * Three small models: shared K/V heads with biases in bf16, odd sizes with a head of their own in q8, and what newer
- * families add in bf16.
+ * Four small models: shared K/V heads with biases in bf16, odd sizes with a head of their own in q8, what newer
+ * families add in bf16, and what a file of four bits becomes.
  */
 export function modelCases(): ModelCaseSpec[] {
   return [
@@ -40,6 +40,7 @@ export function modelCases(): ModelCaseSpec[] {
       16,
       [0, 1, 23, 24, 63, 64, 69, 70, 95, 128, 129],
     ),
+    modelCase('four bits, a head of eight', 904, FOUR_BITS, 70, 16, [0, 1, 15, 16, 63, 64, 69]),
   ];
 }
 
@@ -92,6 +93,22 @@ const HEAD_NORMS: TinyModel = {
   layers: [{ positions: 'rope', windowSize: 24 }, { positions: 'none' }, { positions: 'rope', windowSize: 70 }],
 };
 
+/** Biases, and hardly a size that whole blocks divide. */
+const FOUR_BITS: TinyModel = {
+  width: 72,
+  layerCount: 2,
+  headCount: 3,
+  kvHeadCount: 1,
+  headSize: 24,
+  feedForwardWidth: 330,
+  vocabSize: 101,
+  contextLength: 96,
+  epsilon: 1e-5,
+  biases: true,
+  format: 'q4',
+  head: 'q8',
+};
+
 function modelCase(
   name: string,
   seed: number,
@@ -104,7 +121,7 @@ function modelCase(
   const plan = buildPlan(model);
   return {
     name,
-    formats: [...new Set(plan.weights.flatMap((spec) => (spec.kind === 'matrix' ? [spec.format] : [])))],
+    formats: formatsOf(plan),
     plan,
     weights: seededWeights(plan, seed),
     blockSize,
