@@ -141,8 +141,8 @@ describe('a hostile GGUF tokenizer', () => {
   const prefixes = (count: number): string[] => Array.from({ length: count }, (_, i) => `<${'a'.repeat(i % 250)}${i}`);
 
   it.each<[string, () => Entries, string]>([
-    ['many special tokens that begin alike', () => special(prefixes(4000)), '<a'.repeat(20_000)],
-    ['special tokens as long as they may be', () => special([`${'a'.repeat(255)}b`]), 'a'.repeat(200_000)],
+    ['many special tokens that begin alike', () => special(prefixes(2000)), '<a'.repeat(20_000)],
+    ['special tokens as long as they may be', () => special([`${'a'.repeat(255)}b`]), 'a'.repeat(50_000)],
     ['scores that are all equal', () => spread((_) => 0), 'ab'.repeat(50_000)],
     ['scores that make it merge from the end', () => spread((id) => id), 'abc'.repeat(30_000)],
   ])('with %s takes a long text in time', (_what, entries, text) => {

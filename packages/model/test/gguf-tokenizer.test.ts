@@ -38,6 +38,50 @@ function streamed(tokenizer: Tokenizer, ids: readonly number[]): { texts: string
   return { texts, text: texts.join('') + decoder.flush(state) };
 }
 
+const awkward = [
+  ...[' ', '  ', '\n', '\r\n', '\t', '\u0085', '\u00a0', '\u2028', '\ufeff', '\u200b', '\u180e', '\u3000', '\0'],
+  ...[
+    'a',
+    'Z',
+    'é',
+    'e\u0301',
+    'ſ',
+    'ß',
+    '\u0345',
+    'ʼ',
+    "'",
+    "'s",
+    "'LL",
+    "'ſ",
+    '’s',
+    '1',
+    '½',
+    '²',
+    '٣',
+    '𝟙',
+    'Ⅷ',
+    '一',
+  ],
+  ...[
+    'ー',
+    '한',
+    '\u1112\u1161',
+    'ै',
+    'क',
+    '.',
+    '!!',
+    '_',
+    '$',
+    '€',
+    '+',
+    '👩\u200d👧',
+    '🇫🇷',
+    '<|im_end|>',
+    '<|im_',
+    '\ue000',
+  ],
+];
+
 /** Neither a replacement character nor half of a surrogate pair. */
 const isWhole = (text: string): boolean => !/[\ufffd\ud800-\udfff]/u.test(text);
 
@@ -72,6 +116,23 @@ describe.skipIf(!hasSharedModels)(`GGUF tokenizers of real families${needsShared
           expect(ours.decode(ids, { skipSpecialTokens })).toBe(theirs.decode(ids, { skipSpecialTokens }));
       }),
       { numRuns: 300, seed: 11 },
+    );
+  });
+
+  it.each(names.filter((name) => name !== 'llama2-style'))('%s encodes any text as its tokenizer.json does', (name) => {
+    const json = name === 'tales' ? readSharedJson('tales', 'tokenizer.json') : tokenizerJson(name);
+    const [ours, theirs] = [tokenizerOf(name), createTokenizer(json)];
+    const text = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 40 }),
+      // What white space, letters, digits and marks are is where two engines differ.
+      fc.array(fc.constantFrom(...awkward), { maxLength: 30 }).map((parts) => parts.join('')),
+    );
+    fc.assert(
+      fc.property(text, (any) => {
+        const expected = theirs.encode(any, { addSpecialTokens: false });
+        expect(ours.encode(any, { addSpecialTokens: false }), JSON.stringify(any)).toEqual(expected);
+      }),
+      { numRuns: 500, seed: 13 },
     );
   });
 

@@ -4,8 +4,17 @@
  * pattern to run by the one in the file.
  */
 export function knownPatterns(): ReadonlyMap<string, string> {
-  return new Map([...allPatterns()].map((pattern) => [pattern, pattern === trailingSpaces ? fromRunStart : pattern]));
+  return new Map([...allPatterns()].map((pattern) => [pattern, asRun(pattern)]));
 }
+
+function asRun(pattern: string): string {
+  if (pattern === trailingSpaces) return fromRunStart;
+  // The library folds ASCII's letters only; the one other letter that folds to one of these is the long s.
+  return pattern.replaceAll("(?i:'s|", "(?i:'ſ|'s|").replaceAll('(?i:[sdmt]|', '(?i:[sdmtſ]|');
+}
+
+/** What GPT-2 cuts text by. */
+export const gpt2Pattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 
 /** DeepSeek's space at the end of a text; and the same matches without a look ahead from every space of a run. */
 const trailingSpaces = String.raw`\s+$`;

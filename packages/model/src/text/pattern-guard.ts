@@ -1,6 +1,6 @@
 import { StetError } from '@stet/backend';
 import { quote } from '../files/quote.js';
-import { knownPatterns } from './known-patterns.js';
+import { gpt2Pattern, knownPatterns } from './known-patterns.js';
 
 /** Steps of a normalizer or a pre-tokenizer, and how deep they are nested. */
 const MAX_STEPS = 64;
@@ -38,7 +38,19 @@ function guarded(value: unknown, budget: { steps: number; growth: number }, dept
   );
   budget.growth *= growthOf(copy);
   if (budget.growth > MAX_GROWTH) bad(`has replacements that make a text more than ${MAX_GROWTH} times as long`);
-  return copy;
+  return withUnicode(copy);
+}
+
+/**
+ * Steps with patterns of their own, as steps with a pattern from a file: there the library has the white space and the
+ * digits of Unicode, as the Rust library has them everywhere. In its own patterns it has JavaScript's white space, with
+ * U+FEFF and without U+0085, and only ASCII's digits.
+ */
+function withUnicode(step: Readonly<Record<string, unknown>>): unknown {
+  const split = (Regex: string) => ({ type: 'Split', pattern: { Regex }, behavior: 'Isolated', invert: false });
+  if (step.type === 'Digits') return split(step.individual_digits === true ? String.raw`\p{N}` : String.raw`\p{N}+`);
+  const cuts = step.type === 'ByteLevel' && step.use_regex !== false && step.add_prefix_space !== true;
+  return cuts ? { type: 'Sequence', pretokenizers: [split(gpt2Pattern), { ...step, use_regex: false }] } : step;
 }
 
 function guardedPattern(pattern: unknown): { String: string } | { Regex: string } {

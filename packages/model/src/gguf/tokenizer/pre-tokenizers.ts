@@ -37,8 +37,8 @@ interface Kind {
   readonly bos?: 'add';
 }
 
-// Where a model's own pattern says (?i:…), only ASCII letters fold, as in llama.cpp and @huggingface/tokenizers.
-const contractions = "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]";
+/** What (?i:'s|'t|'re|'ve|'m|'ll|'d) matches: of these letters, s alone has a third form that folds to it. */
+const contractions = "'[sS\u017f]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]";
 const gpt2 = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 const digit = String.raw`\p{N}`;
 
