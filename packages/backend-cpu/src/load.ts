@@ -21,8 +21,8 @@ export const MAX_VOCAB_SIZE = 400_000;
 export const MAX_HEAD_SIZE = 256;
 
 /**
- * Makes a runtime and fills it: weights one at a time, each packed off this thread and dropped before the next is
- * read. Rejects with a `StetError`, after everything was freed.
+ * Makes a runtime and fills it: weights one at a time, each packed off this thread and then dropped; two are in memory
+ * at most. Rejects with a `StetError`, after everything was freed.
  */
 export async function loadNative(addon: Addon, isa: number, threads: number, load: BackendLoad): Promise<NativeHandle> {
   checkLoad(load);
@@ -58,14 +58,25 @@ function checkLimits({ plan, maxRows }: BackendLoad): void {
   }
 }
 
+/** While one weight is packed on another thread, the next is read on this one. */
 async function fill(addon: Addon, handle: NativeHandle, load: BackendLoad): Promise<void> {
   const { plan, weights, onProgress, signal } = load;
-  for (const [index, spec] of plan.weights.entries()) {
+  let packing: Promise<void> = Promise.resolve();
+  try {
+    for (const [index, spec] of plan.weights.entries()) {
+      checkLoadSignal(signal);
+      const data = await unlessAborted(weights.read(spec), signal);
+      await packing;
+      packing = setWeight(addon, handle, index, spec, data).then(() => onProgress?.(index + 1, plan.weights.length));
+      // A failure is thrown by the next turn; until then it is nobody's unhandled rejection.
+      packing.catch(() => {});
+    }
+    await packing;
     checkLoadSignal(signal);
-    await setWeight(addon, handle, index, spec, await unlessAborted(weights.read(spec), signal));
-    onProgress?.(index + 1, plan.weights.length);
+  } catch (error) {
+    await Promise.allSettled([packing]);
+    throw error;
   }
-  checkLoadSignal(signal);
 }
 
 async function setWeight(
