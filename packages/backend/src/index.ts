@@ -6,4 +6,5 @@ export * from './errors.js';
 export * from './op-runner.js';
 export * from './plan.js';
 export * from './port.js';
+export * from './sampling.js';
 export * from './weights.js';

@@ -1,5 +1,6 @@
 import type { CanonicalShape, Step, StepResult } from './batch.js';
 import type { Plan } from './plan.js';
+import type { TokenSampler } from './sampling.js';
 import type { WeightSource } from './weights.js';
 
 /** The version of docs/NUMERICS.md that a canonical schedule implements. */
@@ -35,6 +36,8 @@ export interface BackendInfo {
 /** A model on a device. */
 export interface Backend {
   readonly info: BackendInfo;
+  /** Draws tokens from the logits of a step, quicker than the scheduler would; the tokens are the same. */
+  readonly sampler?: TokenSampler;
   /**
    * Runs one step. One call may be in flight; a second rejects with `STET_ERR_BACKEND_BUSY`. Rejects with
    * `STET_ERR_BAD_BATCH` before anything is written, with `STET_ERR_BACKEND_CLOSED` after `close`. Never substitutes a

@@ -36,18 +36,30 @@ export function exp(x: number): number {
   if (x < -708) return 0;
   const k = Math.floor(x / LN2 + 0.5);
   const r = x - k * LN2_HIGH - k * LN2_LOW;
-  let sum = 0;
-  for (let i = FACTORIAL_RECIPROCALS.length - 1; i >= 0; i--) sum = sum * r + FACTORIAL_RECIPROCALS[i]!;
-  return sum * pow2(k);
+  // Written out: a vocabulary of them is summed for one log-probability.
+  let sum = 1 / 87178291200;
+  sum = sum * r + 1 / 6227020800;
+  sum = sum * r + 1 / 479001600;
+  sum = sum * r + 1 / 39916800;
+  sum = sum * r + 1 / 3628800;
+  sum = sum * r + 1 / 362880;
+  sum = sum * r + 1 / 40320;
+  sum = sum * r + 1 / 5040;
+  sum = sum * r + 1 / 720;
+  sum = sum * r + 1 / 120;
+  sum = sum * r + 1 / 24;
+  sum = sum * r + 1 / 6;
+  sum = sum * r + 1 / 2;
+  sum = sum * r + 1;
+  sum = sum * r + 1;
+  return sum * POWERS_OF_TWO[k + 1022]!;
 }
 
-/** 1, 1/3, 1/5, … and 1/0!, 1/1!, 1/2!, …: as many as an f64 can feel. */
+/** From 2^-1022 on. */
+const POWERS_OF_TWO = Float64Array.from({ length: 2046 }, (_, i) => pow2(i - 1022));
+
+/** 1, 1/3, 1/5, …: as many as an f64 can feel. */
 const ODD_RECIPROCALS = Float64Array.from({ length: 13 }, (_, i) => 1 / (2 * i + 1));
-const FACTORIAL_RECIPROCALS = Float64Array.from({ length: 15 }, (_, n) => {
-  let factorial = 1;
-  for (let i = 2; i <= n; i++) factorial *= i;
-  return 1 / factorial;
-});
 
 /** [sine, cosine] of an angle in radians, |angle| below 2^20; absolute error about 3e-16. */
 export function sinCos(angle: number): [number, number] {
