@@ -48,7 +48,8 @@ export class StepLoop {
     // Requests that arrive in the same turn share the first step.
     await Promise.resolve();
     let idlePlans = 0;
-    const counted: Pick<Backend, 'forward'> = {
+    const counted: Pick<Backend, 'forward' | 'sampler'> = {
+      ...(backend.sampler && { sampler: backend.sampler }),
       forward: (step) => {
         idlePlans = 0;
         return backend.forward(step);

@@ -1,3 +1,4 @@
+import type { Backend } from '@stet/backend';
 import type { LoadedModel, Tokenizer } from '@stet/model';
 import { createFakeBackend, type FakeBackend, type FakeBackendOptions, fakeLoad } from '@stet/testing';
 import { type CreateEngineOptions, createEngine, type GenerateEvent, type StetEngine } from '../src/index.js';
@@ -32,6 +33,8 @@ export interface FakeEngineOptions extends FakeBackendOptions {
   readonly model?: Partial<LoadedModel>;
   readonly pieces?: readonly string[];
   readonly contextLength?: number;
+  /** What the engine gets in place of the fake backend. */
+  readonly wrap?: (backend: Backend) => Backend;
 }
 
 export interface FakeEngine extends AsyncDisposable {
@@ -46,7 +49,7 @@ export interface FakeEngine extends AsyncDisposable {
  * cheapest on a toy, which `auto` would find out, shows nothing of them.
  */
 export async function fakeEngine(options: FakeEngineOptions = {}): Promise<FakeEngine> {
-  const { engine: engineOptions, model, pieces = [], contextLength = 256, ...fake } = options;
+  const { engine: engineOptions, model, pieces = [], contextLength = 256, wrap = (one) => one, ...fake } = options;
   const tokenizer = byteTokenizer(pieces);
   const load = fakeLoad({ vocabSize: tokenizer.vocabSize, contextLength });
   let closedModels = 0;
@@ -71,7 +74,7 @@ export async function fakeEngine(options: FakeEngineOptions = {}): Promise<FakeE
     },
     backend: async (given) => {
       backend = await create(given);
-      return backend;
+      return wrap(backend);
     },
     kv: { blockCount: 64 },
     policy: 'dvr',

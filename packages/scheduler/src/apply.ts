@@ -1,17 +1,17 @@
-import { assert, type BatchResult, type StepResult } from '@stet/backend';
+import { assert, type BatchResult, type Drawn, type StepResult } from '@stet/backend';
 import type { KvCache } from '@stet/kv-cache';
 import type { SequenceEvent } from './events.js';
 import { alignDown } from './fixed-shape.js';
 import type { TokenLogprob } from './request.js';
-import { tokenLogprob } from './sampling/logprobs.js';
-import type { Sampler } from './sampling/sampler.js';
 import type { Sequence } from './sequence.js';
+import { isCandidate, resultOf, type StepDraws } from './step-draws.js';
 import type { PlannedRun, PlannedStep } from './step-plan.js';
 
 export interface ApplyContext {
   readonly kv: KvCache;
-  readonly sampler: Sampler;
-  readonly vocabSize: number;
+  readonly draws: StepDraws;
+  /** The answers to `draws`. */
+  readonly drawn: readonly Drawn[];
   /** Rows of a fixed window, 1 for portable backends. */
   readonly windowTokens: number;
   readonly nowMs: number;
@@ -26,9 +26,8 @@ export interface ApplyContext {
 export function applyStep(planned: PlannedStep, result: StepResult, context: ApplyContext): void {
   for (const run of planned.runs) {
     if (run.epoch !== run.sequence.epoch) continue;
-    const batch = result[run.schedule];
-    assert(batch, `the backend gave no result for the ${run.schedule} batch`);
-    if (run.sequence.kind === 'deterministic' && run.schedule === 'fast') applyCandidate(run, batch, context);
+    const batch = resultOf(run, result);
+    if (isCandidate(run)) applyCandidate(run, batch, context);
     else applyCommitting(run, batch, context);
   }
 }
@@ -37,7 +36,7 @@ export function applyStep(planned: PlannedStep, result: StepResult, context: App
 function applyCandidate(run: PlannedRun, batch: BatchResult, context: ApplyContext): void {
   const { sequence } = run;
   sequence.kvCount = run.start + run.rowCount;
-  const token = sampleRow(run, 0, batch, context);
+  const { token } = drawnOf(run, 0, batch, context);
   sequence.pushCandidate(token, context.nowMs);
   if (run.wants === 'argmax') sequence.smallestGap = Math.min(sequence.smallestGap, gapOf(run, batch));
   if (!sequence.request.provisional) return;
@@ -66,8 +65,7 @@ function applyCommitting(run: PlannedRun, batch: BatchResult, context: ApplyCont
   let matched = 0;
   let mismatch = false;
   for (let i = 0; i < run.output.outputCount && !mismatch && !sequence.ending; i++) {
-    const token = sampleRow(run, i, batch, context);
-    const logprob = rowLogprobs(run, i, token, batch, context);
+    const { token, logprob } = drawnOf(run, i, batch, context);
     if (logprob) logprobs.push(logprob);
     sequence.commit(token);
     if (i >= candidates.length) continue;
@@ -149,26 +147,7 @@ function publish(sequence: Sequence, context: ApplyContext): void {
   );
 }
 
-function sampleRow(run: PlannedRun, row: number, batch: BatchResult, context: ApplyContext): number {
-  if (run.wants === 'argmax') return batch.argmax[run.output.outputIndex + row]!;
-  const { sequence } = run;
-  const { sampling, seed } = sequence.request;
-  const outputIndex = sequence.committedCount + sequence.candidateCount;
-  return context.sampler.sample(logitsOf(run, row, batch, context), sampling, seed, outputIndex, sequence.history);
-}
-
-function rowLogprobs(
-  run: PlannedRun,
-  row: number,
-  token: number,
-  batch: BatchResult,
-  context: ApplyContext,
-): TokenLogprob | undefined {
-  const { topLogprobs } = run.sequence.request;
-  return topLogprobs === undefined ? undefined : tokenLogprob(logitsOf(run, row, batch, context), token, topLogprobs);
-}
-
-function logitsOf(run: PlannedRun, row: number, batch: BatchResult, context: ApplyContext): Float32Array {
-  const index = run.output.logitsIndex + row;
-  return batch.logits.subarray(index * context.vocabSize, (index + 1) * context.vocabSize);
+function drawnOf(run: PlannedRun, row: number, batch: BatchResult, { draws, drawn }: ApplyContext): Drawn {
+  if (run.wants === 'argmax') return { token: batch.argmax[run.output.outputIndex + row]! };
+  return draws.of(run, row, drawn);
 }

@@ -1,3 +1,4 @@
+export { SAMPLER_VERSION } from '@stet/backend';
 export { type AutoOptions, auto } from './auto-policy.js';
 export { MAX_PRIORITY, MAX_SEED, MAX_TOP_LOGPROBS } from './check-request.js';
 export { CostModel, type CostPoint } from './cost-model.js';
@@ -7,7 +8,8 @@ export * from './limits.js';
 export * from './policy.js';
 export * from './request.js';
 export { tokenLogprob } from './sampling/logprobs.js';
-export { SAMPLER_VERSION, Sampler } from './sampling/sampler.js';
+export { PortableSampler } from './sampling/portable-sampler.js';
+export { Sampler } from './sampling/sampler.js';
 export * from './scheduler.js';
 export * from './step.js';
 export type { PlannedRun, PlannedStep } from './step-plan.js';

@@ -1,3 +1,7 @@
+import type { DrawParams } from '@stet/backend';
+
+export type { TokenLogprob } from '@stet/backend';
+
 /** What a caller asks for, in token ids: the scheduler knows no text. */
 export interface SequenceRequest {
   readonly id: string;
@@ -25,15 +29,7 @@ export interface SequenceRequest {
 }
 
 /** Sampling parameters, all of them present: defaults are the engine's matter. */
-export interface SamplingParams {
-  /** 0 is greedy. */
-  readonly temperature: number;
-  /** Keep the k likeliest; 0 keeps all. */
-  readonly topK: number;
-  /** Keep the smallest set of likeliest tokens whose probability reaches p; 1 keeps all. */
-  readonly topP: number;
-  /** Keep tokens of at least p times the likeliest one's probability; 0 keeps all. */
-  readonly minP: number;
+export interface SamplingParams extends DrawParams {
   /** Subtracted from a token's logit once for each time it stands in the output. */
   readonly frequencyPenalty: number;
   /** Subtracted from a token's logit if it stands in the output. */
@@ -57,7 +53,8 @@ export const GREEDY: SamplingParams = {
 
 /** What a row's penalties look at: its own tokens so far. */
 export interface TokenHistory {
-  readonly prompt: ReadonlySet<number>;
+  /** Tokens of the prompt; one may come more than once. */
+  readonly prompt: Iterable<number>;
   /** Output token → how often it stands there. */
   readonly output: ReadonlyMap<number, number>;
 }
@@ -70,14 +67,6 @@ export interface StopMatcher<State = unknown> {
   readonly initial: State;
   next(state: State, token: number): State;
   matched(state: State): boolean;
-}
-
-export interface TokenLogprob {
-  readonly token: number;
-  /** Natural logarithm of the raw model probability: before temperature, penalties and bias. */
-  readonly logprob: number;
-  /** The likeliest tokens, best first, lowest id first among equals; as many as asked for. */
-  readonly top: readonly { readonly token: number; readonly logprob: number }[];
 }
 
 export type FinishReason = 'stop' | 'length' | 'aborted' | 'error';

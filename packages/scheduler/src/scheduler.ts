@@ -1,4 +1,4 @@
-import { assert, type BackendInfo, type StepResult, StetError } from '@stet/backend';
+import { assert, type BackendInfo, type Draw, type Drawn, type StepResult, StetError } from '@stet/backend';
 import { KvCache, type KvCacheStats } from '@stet/kv-cache';
 import { applyStep } from './apply.js';
 import { BlockArena } from './block-arena.js';
@@ -11,8 +11,10 @@ import { planStep } from './planner.js';
 import type { StepOutcome, VerifyPolicy } from './policy.js';
 import type { FinishReason, SequenceRequest } from './request.js';
 import { Residency } from './residency.js';
-import { Sampler } from './sampling/sampler.js';
+import { Adjuster } from './sampling/adjust.js';
+import { PortableSampler } from './sampling/portable-sampler.js';
 import { Sequence } from './sequence.js';
+import { StepDraws } from './step-draws.js';
 import { type PlannedStep, StepDraft } from './step-plan.js';
 
 export interface SchedulerConfig
@@ -45,8 +47,9 @@ export interface SchedulerStats {
 }
 
 /**
- * Continuous batching with selective determinism. A step is `plan` → `backend.forward` → `apply`; both ends are
- * synchronous and know no clock, device or text. One step may be in flight; requests may come and go meanwhile.
+ * Continuous batching with selective determinism. A step is `plan` → `backend.forward` → `draws` → `sampler.sample` →
+ * `apply`; without the two before the last, `apply` draws the tokens itself. What is the scheduler's is synchronous and
+ * knows no clock, device or text. One step may be in flight; requests may come and go meanwhile.
  */
 export class Scheduler {
   private readonly config: SchedulerConfig;
@@ -55,7 +58,8 @@ export class Scheduler {
   private readonly arena = new BlockArena();
   private readonly residency: Residency;
   private readonly draft: StepDraft;
-  private readonly sampler: Sampler;
+  private readonly adjuster: Adjuster;
+  private readonly sampler: PortableSampler;
   private readonly sequences = new Map<string, Sequence>();
   private readonly totals = {
     steps: 0,
@@ -71,6 +75,8 @@ export class Scheduler {
   private readonly windowTokens: number;
   private policy: VerifyPolicy;
   private inFlight: PlannedStep | undefined;
+  /** Of the step in flight, once they have been asked for. */
+  private stepDraws: StepDraws | undefined;
   private events: SequenceEvent[] = [];
   private arrivals = 0;
   private plannedMs = 0;
@@ -87,7 +93,8 @@ export class Scheduler {
     this.residency = new Residency(this.kv, this.arena, this.limits.maxRunning, this.windowTokens);
     const { fastBudget, canonicalBudget } = this.limits;
     this.draft = new StepDraft(this.kv, this.arena, { fast: fastBudget, canonical: canonicalBudget });
-    this.sampler = new Sampler(config.vocabSize);
+    this.adjuster = new Adjuster(config.vocabSize);
+    this.sampler = new PortableSampler(config.vocabSize);
   }
 
   /** Throws BAD_REQUEST, CONTEXT_LENGTH, KV_CAPACITY, QUEUE_FULL or UNSUPPORTED; then nothing has changed. */
@@ -162,22 +169,26 @@ export class Scheduler {
     return this.inFlight;
   }
 
-  /** Samples, compares, commits, rolls back, finishes and frees. */
-  apply(planned: PlannedStep, result: StepResult, nowMs: number): SequenceEvent[] {
+  /** The draws that the result of the step in flight calls for, to be answered by a sampler; may be empty. */
+  draws(planned: PlannedStep, result: StepResult): readonly Draw[] {
+    assert(this.inFlight === planned, 'the step is not the one in flight');
+    this.stepDraws = new StepDraws(planned, result, this.config.vocabSize, this.adjuster);
+    return this.stepDraws.draws;
+  }
+
+  /**
+   * Compares, commits, rolls back, finishes and frees. `drawn`: the answers to `draws`; without them the scheduler draws
+   * the tokens itself, the same ones.
+   */
+  apply(planned: PlannedStep, result: StepResult, nowMs: number, drawn?: readonly Drawn[]): SequenceEvent[] {
+    const answers = drawn ?? this.sampler.sample(this.draws(planned, result));
+    const draws = this.stepDraws;
+    assert(draws && answers.length === draws.draws.length, 'answers to other draws');
     this.land(planned);
-    const { kv, sampler, config, events, windowTokens } = this;
+    const { kv, events, windowTokens } = this;
     const verdicts = { verifiedCandidates: 0, mismatches: 0 };
     const finish = (sequence: Sequence, reason: FinishReason) => this.finish(sequence, reason, nowMs, events);
-    applyStep(planned, result, {
-      kv,
-      sampler,
-      vocabSize: config.vocabSize,
-      windowTokens,
-      nowMs,
-      events,
-      verdicts,
-      finish,
-    });
+    applyStep(planned, result, { kv, draws, drawn: answers, windowTokens, nowMs, events, verdicts, finish });
     const ready = this.takeEvents();
     const committedTokens = ready.reduce((sum, event) => sum + (event.kind === 'commit' ? event.tokens.length : 0), 0);
     const { prefillRows } = this;
@@ -232,6 +243,7 @@ export class Scheduler {
   private land(planned: PlannedStep): void {
     assert(this.inFlight === planned, 'the step is not the one in flight');
     this.inFlight = undefined;
+    this.stepDraws = undefined;
   }
 
   private takeEvents(): SequenceEvent[] {

@@ -70,7 +70,7 @@ export class Sequence {
     const { frequencyPenalty, presencePenalty, repetitionPenalty } = request.sampling;
     if (frequencyPenalty === 0 && presencePenalty === 0 && repetitionPenalty === 1) return;
     this.counts = new Map();
-    this.history = { prompt: new Set(request.promptTokens), output: this.counts };
+    this.history = { prompt: Int32Array.from(new Set(request.promptTokens)), output: this.counts };
   }
 
   get id(): string {
@@ -102,6 +102,11 @@ export class Sequence {
   /** Settled tokens, (settledCount); valid until the next token. */
   get settledTokens(): Int32Array {
     return this.tokens.subarray(0, this.settledCount);
+  }
+
+  /** (candidateCount), oldest first; valid until the next token. */
+  get candidates(): Int32Array {
+    return this.tokens.subarray(this.settledCount, this.count);
   }
 
   /** Why the output would end with its last token, candidates included; undefined while it goes on. */

@@ -19,13 +19,15 @@ export function tokenLogprob(logits: Float32Array, token: number, topCount: numb
 function likeliest(logits: Float32Array, count: number): number[] {
   const best: number[] = [];
   if (count === 0) return best;
+  let least = Number.NEGATIVE_INFINITY;
   for (let id = 0; id < logits.length; id++) {
     const value = logits[id]!;
-    if (best.length === count && value <= logits[best[count - 1]!]!) continue;
+    if (best.length === count && value <= least) continue;
     let at = best.length;
     while (at > 0 && value > logits[best[at - 1]!]!) at--;
     best.splice(at, 0, id);
     if (best.length > count) best.pop();
+    least = logits[best[best.length - 1]!]!;
   }
   return best;
 }

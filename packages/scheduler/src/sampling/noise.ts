@@ -4,12 +4,16 @@ import { philox } from './philox.js';
 /** No Gumbel value made from 32 random bits is larger. */
 export const GUMBEL_MAX = 22.9;
 
-/** Upper bounds of the Gumbel value by the first 8 of its random bits: cheap, and enough to rule most tokens out. */
-const BOUNDS = Float64Array.from({ length: 256 }, (_, byte) => gumbel(byte * 2 ** 24 + (2 ** 24 - 1)) + 1e-9);
-
-function gumbel(word: number): number {
+/** The Gumbel value of 32 random bits. */
+export function gumbel(word: number): number {
   return -ln(-ln((word + 0.5) * 2 ** -32));
 }
+
+/**
+ * Upper bounds of `gumbel(word)` by the number of leading ones of the word, `Math.clz32(~word)`: with n of them
+ * 1 - u is at least 2^-(n + 1), and -ln(-ln u) at most -ln(1 - u). Cheap, and enough to rule nearly all tokens out.
+ */
+export const GUMBEL_BOUNDS = Float64Array.from({ length: 33 }, (_, ones) => (ones + 1) * Math.LN2 + 1e-9);
 
 /**
  * Gumbel noise of a token: a function of the request's seed, the output index and the token id alone, so it is the
@@ -38,7 +42,7 @@ export class GumbelNoise {
 
   /** A value that `at(token)` does not pass. */
   bound(token: number): number {
-    return BOUNDS[this.word(token) >>> 24]!;
+    return GUMBEL_BOUNDS[Math.clz32(~this.word(token))]!;
   }
 
   private word(token: number): number {

@@ -26,7 +26,7 @@ export function philox(counter: Uint32Array, key0: number, key1: number, output:
 }
 
 /** The upper 32 bits of the 64-bit product of two unsigned words, in 16-bit halves; no sum here passes 32 bits. */
-function multiplyHigh(a: number, b: number): number {
+export function multiplyHigh(a: number, b: number): number {
   const aLow = a & 0xffff;
   const aHigh = a >>> 16;
   const bLow = b & 0xffff;
