@@ -40,35 +40,53 @@ bool Args::absent(size_t index) const {
   return type == napi_undefined;
 }
 
-void* Args::typedArray(size_t index, napi_typedarray_type type, size_t* length) const {
+void* Args::typedArray(napi_value value, napi_typedarray_type type, size_t* length) const {
   napi_typedarray_type actual;
   void* data = nullptr;
-  check(env_, napi_get_typedarray_info(env_, value(index), &actual, length, &data, nullptr, nullptr));
+  check(env_, napi_get_typedarray_info(env_, value, &actual, length, &data, nullptr, nullptr));
   if (actual != type) throw std::logic_error("a native function was called with an array of another type");
   return data;
 }
 
 ArrayView<float> Args::floats(size_t index) const {
   size_t length = 0;
-  void* data = typedArray(index, napi_float32_array, &length);
+  void* data = typedArray(value(index), napi_float32_array, &length);
   return {static_cast<float*>(data), length};
+}
+
+ArrayView<double> Args::doubles(size_t index) const {
+  size_t length = 0;
+  void* data = typedArray(value(index), napi_float64_array, &length);
+  return {static_cast<double*>(data), length};
+}
+
+std::vector<ArrayView<float>> Args::rows(size_t index) const {
+  uint32_t count;
+  check(env_, napi_get_array_length(env_, value(index), &count));
+  std::vector<ArrayView<float>> rows(count);
+  for (uint32_t i = 0; i < count; i++) {
+    napi_value row;
+    check(env_, napi_get_element(env_, value(index), i, &row));
+    rows[i].data = static_cast<float*>(typedArray(row, napi_float32_array, &rows[i].length));
+  }
+  return rows;
 }
 
 ArrayView<int32_t> Args::ints(size_t index) const {
   size_t length = 0;
-  void* data = typedArray(index, napi_int32_array, &length);
+  void* data = typedArray(value(index), napi_int32_array, &length);
   return {static_cast<int32_t*>(data), length};
 }
 
 ArrayView<uint16_t> Args::words(size_t index) const {
   size_t length = 0;
-  void* data = typedArray(index, napi_uint16_array, &length);
+  void* data = typedArray(value(index), napi_uint16_array, &length);
   return {static_cast<uint16_t*>(data), length};
 }
 
 ArrayView<int8_t> Args::bytes(size_t index) const {
   size_t length = 0;
-  void* data = typedArray(index, napi_int8_array, &length);
+  void* data = typedArray(value(index), napi_int8_array, &length);
   return {static_cast<int8_t*>(data), length};
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kernels.h"
 
@@ -34,14 +35,17 @@ class Args {
   bool boolean(size_t index) const;
   bool absent(size_t index) const;
   ArrayView<float> floats(size_t index) const;
+  ArrayView<double> doubles(size_t index) const;
   ArrayView<int32_t> ints(size_t index) const;
   ArrayView<uint16_t> words(size_t index) const;
   ArrayView<int8_t> bytes(size_t index) const;
   // The kernels of the instruction set whose number is the argument.
   const Kernels& kernels(size_t index) const;
+  // Arrays of floats in a JavaScript array.
+  std::vector<ArrayView<float>> rows(size_t index) const;
 
  private:
-  void* typedArray(size_t index, napi_typedarray_type type, size_t* length) const;
+  void* typedArray(napi_value value, napi_typedarray_type type, size_t* length) const;
 
   static constexpr size_t kMaxArgs = 12;
   napi_env env_;

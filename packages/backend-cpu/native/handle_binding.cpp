@@ -1,6 +1,7 @@
 // A runtime as JavaScript sees it: an external value, and functions that take it. Requests return promises; one may run
 // at a time, which the TypeScript side sees to. While a request runs, the event loop and the handle are kept alive;
 // at other times neither is, so an open backend does not keep a process from ending.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -31,7 +32,7 @@ struct Handle {
   napi_deferred deferred = nullptr;
   bool closing = false;
   BatchMemory batches[2];            // by Schedule
-  std::vector<napi_ref> sources;     // of the matrix that is being packed
+  std::vector<napi_ref> sources;     // of the matrix that is being packed, or of the draws that are being made
 };
 
 void dropReferences(napi_env env, std::vector<napi_ref>& references) {
@@ -236,7 +237,7 @@ napi_value memory(Args& args) {
   };
   set("weightBytes", model.weightBytes());
   set("kvBytes", model.kv.memory.size());
-  set("scratchBytes", model.work.memory.size());
+  set("scratchBytes", model.work.memory.size() + handle.runtime->sampler().scratchBytes());
   return result;
 }
 
@@ -322,6 +323,66 @@ napi_value forward(Args& args) {
   return promise;
 }
 
+// A row's words in `draws`.
+struct DrawWords {
+  double temperature, topK, topP, minP, seed, outputIndex, topLogprobs, adjustedCount;
+};
+constexpr size_t kDrawWords = sizeof(DrawWords) / sizeof(double);
+
+// The rows of a call of sample, which stand in the arrays of its arguments from the fourth on.
+std::vector<SampleRow> sampleRowsOf(Args& args, int32_t vocabSize) {
+  const auto logits = args.rows(3);
+  const auto draws = args.doubles(4);
+  const auto ids = args.ints(5);
+  const auto values = args.doubles(6);
+  const auto tokens = args.ints(7);
+  const auto normalizers = args.doubles(8);
+  const auto topIds = args.ints(9);
+  const size_t count = logits.size();
+  if (count == 0 || count > kMaxTasks || draws.length < count * kDrawWords || ids.length != values.length || tokens.length < count ||
+      normalizers.length < count || topIds.length < count * maxTopLogprobs) {
+    throw std::logic_error("draws do not fit their memory");
+  }
+  std::vector<SampleRow> rows(count);
+  size_t adjusted = 0;
+  for (size_t i = 0; i < count; i++) {
+    const auto* words = reinterpret_cast<const DrawWords*>(draws.data + i * kDrawWords);
+    const auto adjustedCount = static_cast<size_t>(words->adjustedCount);
+    const auto topLogprobs = static_cast<int32_t>(words->topLogprobs);
+    if (logits[i].length != static_cast<size_t>(vocabSize) || adjustedCount > std::min<size_t>(ids.length - adjusted, vocabSize) ||
+        topLogprobs > std::min(maxTopLogprobs, vocabSize)) {
+      throw std::logic_error("a draw has impossible counts");
+    }
+    for (size_t a = adjusted; a < adjusted + adjustedCount; a++) {
+      if (ids.data[a] < 0 || ids.data[a] >= vocabSize) throw std::logic_error("an adjusted token is outside the vocabulary");
+    }
+    rows[i] = {{logits[i].data, vocabSize, ids.data + adjusted, values.data + adjusted, static_cast<int32_t>(adjustedCount), words->temperature,
+                words->topK, words->topP, words->minP, words->seed, static_cast<uint32_t>(static_cast<uint64_t>(words->outputIndex))},
+               topLogprobs, tokens.data + i, normalizers.data + i, topIds.data + i * maxTopLogprobs};
+    adjusted += adjustedCount;
+  }
+  return rows;
+}
+
+// sample(handle, isa, here, logits, draws, adjustedIds, adjustedValues, tokens, normalizers, topIds) → undefined, and all
+// is done, where `here` says to draw on this thread; else → Promise
+napi_value sample(Args& args) {
+  Handle& handle = idleHandleOf(args);
+  args.kernels(1);
+  const auto isa = static_cast<Isa>(args.integer(1));
+  const bool here = args.boolean(2);
+  Sampler& sampler = handle.runtime->sampler();
+  sampler.begin(isa, sampleRowsOf(args, handle.runtime->model().program.shape.vocabSize));
+  if (here) {
+    sampler.runHere();
+    return nullptr;
+  }
+  for (size_t i = 3; i <= 9; i++) keep(args.env(), handle.sources, args.value(i));
+  napi_value promise = beginRequest(handle);
+  handle.runtime->runDraws();
+  return promise;
+}
+
 // close(handle) → Promise
 napi_value close(Args& args) {
   Handle& handle = idleHandleOf(args);
@@ -342,6 +403,7 @@ void exportHandle(napi_env env, napi_value exports) {
   exportFunction(env, exports, "memory", callback<memory>);
   exportFunction(env, exports, "bind", callback<bind>);
   exportFunction(env, exports, "forward", callback<forward>);
+  exportFunction(env, exports, "sample", callback<sample>);
   exportFunction(env, exports, "close", callback<close>);
 }
 

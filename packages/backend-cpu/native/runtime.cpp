@@ -9,6 +9,7 @@ namespace stet::cpu {
 Runtime::Runtime(const Kernels& kernels, Program program, int32_t threadCount, Completed completed, void* context)
     : model_(std::make_unique<Model>(kernels, std::move(program), threadCount)),
       step_(std::make_unique<StepJob>(*model_)),
+      sampler_(std::make_unique<Sampler>(model_->program.shape.vocabSize, threadCount)),
       completed_(completed),
       context_(context),
       thread_([this] { serve(); }) {}
@@ -25,6 +26,8 @@ void Runtime::runStep(const BatchView* canonical, const BatchView* fast) {
   step_->begin(canonical, fast);
   begin(Request::step);
 }
+
+void Runtime::runDraws() { begin(Request::draws); }
 
 void Runtime::close() {
   closing_ = true;
@@ -70,7 +73,11 @@ void Runtime::perform(Request request) {
       case Request::step:
         model_->pool.run(*step_);
         return;
+      case Request::draws:
+        model_->pool.run(*sampler_);
+        return;
       case Request::close:
+        sampler_.reset();
         step_.reset();
         model_.reset();
         return;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "model.h"
+#include "sampler.h"
 #include "step.h"
 
 namespace stet::cpu {
@@ -29,18 +30,21 @@ class Runtime {
 
   // Between requests only.
   Model& model() { return *model_; }
+  Sampler& sampler() { return *sampler_; }
   const Outcome& outcome() const { return outcome_; }
 
   // Each begins a request; none may be running.
   void packMatrix(int32_t weight, const MatrixSource& source);
   void runStep(const BatchView* canonical, const BatchView* fast);
+  // The draws that the sampler has been set up for.
+  void runDraws();
   // Frees the model and ends the threads; `completed` is called, then only the destructor is left.
   void close();
   // Cancels the request that runs, without its `completed` call, and waits for the thread.
   void stop();
 
  private:
-  enum class Request : int32_t { none, pack, step, close, stop };
+  enum class Request : int32_t { none, pack, step, draws, close, stop };
 
   void begin(Request request);
   void serve();
@@ -48,6 +52,7 @@ class Runtime {
 
   std::unique_ptr<Model> model_;
   std::unique_ptr<StepJob> step_;
+  std::unique_ptr<Sampler> sampler_;
   Completed completed_;
   void* context_;
   std::atomic<Request> request_{Request::none};

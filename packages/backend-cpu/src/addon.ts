@@ -38,6 +38,19 @@ export interface Addon {
     logits: Float32Array,
   ): void;
   forward(handle: NativeHandle, hasFast: boolean, hasCanonical: boolean): Promise<void>;
+  /** Draws `here`, before it returns, or on the backend's threads: then it returns a promise. */
+  sample(
+    handle: NativeHandle,
+    isa: number,
+    here: boolean,
+    logits: readonly Float32Array[],
+    draws: Float64Array,
+    adjustedIds: Int32Array,
+    adjustedValues: Float64Array,
+    tokens: Int32Array,
+    normalizers: Float64Array,
+    topIds: Int32Array,
+  ): Promise<void> | undefined;
   close(handle: NativeHandle): Promise<void>;
 
   opEmbed(isa: number, ...matrixTokensOutput: [...NativeMatrix, Int32Array, Float32Array]): void;

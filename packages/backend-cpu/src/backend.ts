@@ -4,15 +4,19 @@ import {
   type BackendInfo,
   type BackendLoad,
   createStepChecker,
+  type Draw,
+  type Drawn,
   NUMERICS_ID,
   type Step,
   type StepResult,
   StetError,
+  type TokenSampler,
 } from '@stet/backend';
 import { type Addon, type NativeHandle, type NativeIsa, requireAddon, rethrowNative } from './addon.js';
 import { loadNative } from './load.js';
 import { type CpuOptions, chooseIsa, chooseThreads, describeDevice, isaNumber } from './options.js';
 import { positionsReached, Ropes } from './ropes.js';
+import { NativeDraws } from './sampler.js';
 import { checkCanonical } from './self-test.js';
 import { StepMemory } from './step-memory.js';
 
@@ -33,23 +37,37 @@ export function createCpuBackend(options: CpuOptions = {}): BackendFactory {
       await checkCanonical(addon, isa.name, createCpuBackend({ isa: isa.name, threads, selfTest: false }));
     }
     const handle = await loadNative(addon, isaNumber[isa.name], threads, load);
-    const ropes = new Ropes(addon, handle, load.plan);
-    return new CpuBackend(addon, handle, ropes, infoOf(addon, handle, isa, threads, load));
+    const parts = {
+      addon,
+      handle,
+      ropes: new Ropes(addon, handle, load.plan),
+      draws: new NativeDraws(addon, handle, isa.name),
+    };
+    return new CpuBackend(parts, infoOf(addon, handle, isa, threads, load));
   };
+}
+
+interface CpuBackendParts {
+  readonly addon: Addon;
+  readonly handle: NativeHandle;
+  readonly ropes: Ropes;
+  readonly draws: NativeDraws;
 }
 
 class CpuBackend implements Backend {
   readonly info: BackendInfo;
+  readonly sampler: TokenSampler = { sample: (draws) => this.#sample(draws) };
   readonly #addon: Addon;
   readonly #handle: NativeHandle;
   readonly #ropes: Ropes;
   readonly #check: (step: Step) => void;
   readonly #fast: StepMemory;
   readonly #canonical: StepMemory;
-  #inFlight: Promise<void> | undefined;
+  readonly #draws: NativeDraws;
+  #inFlight: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(addon: Addon, handle: NativeHandle, ropes: Ropes, info: BackendInfo) {
+  constructor({ addon, handle, ropes, draws }: CpuBackendParts, info: BackendInfo) {
     this.info = info;
     this.#addon = addon;
     this.#handle = handle;
@@ -57,11 +75,11 @@ class CpuBackend implements Backend {
     this.#check = createStepChecker(info);
     this.#fast = new StepMemory(addon, handle, 'fast', info);
     this.#canonical = new StepMemory(addon, handle, 'canonical', info);
+    this.#draws = draws;
   }
 
   async forward(step: Step): Promise<StepResult> {
-    if (this.#closed) throw new StetError('STET_ERR_BACKEND_CLOSED', 'the CPU backend is closed');
-    if (this.#inFlight) throw new StetError('STET_ERR_BACKEND_BUSY', 'the CPU backend is running a step');
+    this.#checkIdle();
     this.#check(step);
     const { fast, canonical } = step;
     if (fast) this.#fast.write(fast);
@@ -84,6 +102,22 @@ class CpuBackend implements Backend {
     const positionCount = positionsReached(step);
     if (!this.#ropes.reaches(positionCount)) await this.#ropes.extendTo(positionCount);
     await this.#addon.forward(this.#handle, step.fast !== undefined, step.canonical !== undefined);
+  }
+
+  #sample(draws: readonly Draw[]): readonly Drawn[] | Promise<readonly Drawn[]> {
+    this.#checkIdle();
+    const drawn = this.#draws.make(draws);
+    if (!(drawn instanceof Promise)) return drawn;
+    const running = drawn.finally(() => {
+      this.#inFlight = undefined;
+    });
+    this.#inFlight = running;
+    return running;
+  }
+
+  #checkIdle(): void {
+    if (this.#closed) throw new StetError('STET_ERR_BACKEND_CLOSED', 'the CPU backend is closed');
+    if (this.#inFlight) throw new StetError('STET_ERR_BACKEND_BUSY', 'the CPU backend is running a step');
   }
 
   close(): Promise<void> {
