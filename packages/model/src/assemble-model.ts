@@ -6,6 +6,7 @@ import { modelDigest } from './digest/model-digest.js';
 import type { FileSource } from './files/source.js';
 import type { LoadedModel, LoadOptions, TensorTypeUse } from './loaded-model.js';
 import type { LoadedText } from './text/load-text.js';
+import type { FormatUse } from './weights/choose-formats.js';
 import type { StoredTensor, WeightPlaces } from './weights/stored-tensor.js';
 import { tensorWeights } from './weights/tensor-weights.js';
 
@@ -16,6 +17,7 @@ export interface ModelParts {
   readonly rope: RopeConfig;
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   readonly places: WeightPlaces;
+  readonly formats: readonly FormatUse[];
   readonly text: Pick<LoadedText, 'tokenizer' | 'chatTemplate'>;
   readonly bosId: number | undefined;
   readonly eosIds: readonly number[];
@@ -47,6 +49,7 @@ export async function assembleModel(parts: ModelParts, options: LoadOptions): Pr
     weights: tensorWeights(source, tensors, places),
     parameterCount: plan.weights.reduce((count, spec) => count + valueCount(spec), 0),
     storage: { files: digest.files, bytes: digest.bytes, tensorTypes: tensorTypes(tensors.values()) },
+    formats: parts.formats,
     ...(text.tokenizer && { tokenizer: text.tokenizer }),
     ...(text.chatTemplate && { chatTemplate: text.chatTemplate }),
     ...(bosId !== undefined && { bosId }),

@@ -34,6 +34,7 @@ export { renderChat } from './text/render-chat.js';
 export { createStreamDecoder, type DecodeState, type StreamDecoder } from './text/stream-decoder.js';
 export type { TokenPieces, TokenPlace } from './text/token-pieces.js';
 export { createTokenizer, type Tokenizer, type TokenizerOptions } from './text/tokenizer.js';
+export { DEFAULT_FORMAT, type FormatOption, type FormatUse } from './weights/choose-formats.js';
 export { floatTypes } from './weights/float-types.js';
 export type { StoredTensor, TensorRows, TensorType, WeightPlaces } from './weights/stored-tensor.js';
 export { tensorWeights } from './weights/tensor-weights.js';

@@ -12,6 +12,7 @@ import { decoderPlan } from './plan/decoder-plan.js';
 import { openCheckpoint } from './safetensors/checkpoint.js';
 import { type LoadedText, loadText } from './text/load-text.js';
 import { checkTensors } from './weights/check-tensors.js';
+import { chooseFormats, DEFAULT_FORMAT } from './weights/choose-formats.js';
 import { huggingFacePlaces } from './weights/hugging-face-places.js';
 
 const CONFIG = 'config.json';
@@ -28,14 +29,15 @@ export function loadModel(source: FileSource, options: LoadOptions = {}): Promis
 }
 
 async function load(source: FileSource, options: LoadOptions): Promise<LoadedModel> {
-  const { format = 'bf16', signal } = options;
+  const { format = DEFAULT_FORMAT, signal } = options;
   const names = new Set(await source.list());
   if (!names.has(CONFIG)) throw new StetError('STET_ERR_MODEL_NOT_FOUND', `${source.location} has no ${CONFIG}`);
   const config = parseModelConfig(await readJson(source, CONFIG, CONFIG_RULE, signal));
   const generation = await loadGenerationConfig(source, names, config, signal);
-  const plan = decoderPlan(limitContext(config, options.contextLength), format);
   const places = huggingFacePlaces(config);
   const { tensors, files: weightFiles } = await openCheckpoint(source, names, signal);
+  const formats = chooseFormats(format, tensors, places);
+  const plan = decoderPlan(limitContext(config, options.contextLength), formats.formatOf);
   // Old checkpoints store the rope's frequencies, and some tied ones their head a second time.
   const isIdle = (name: string): boolean =>
     name.endsWith('.rotary_emb.inv_freq') || (config.head === 'tied' && name === 'lm_head.weight');
@@ -53,6 +55,7 @@ async function load(source: FileSource, options: LoadOptions): Promise<LoadedMod
       rope: config.rope,
       tensors,
       places,
+      formats: formats.uses(plan),
       text,
       bosId,
       eosIds: [...generation.eosIds, ...config.eosIds],

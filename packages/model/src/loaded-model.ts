@@ -1,13 +1,17 @@
-import type { Plan, WeightFormat, WeightSource } from '@stet/backend';
+import type { Plan, WeightSource } from '@stet/backend';
 import type { GenerationDefaults } from './config/generation-config.js';
 import type { RopeConfig } from './config/rope-config.js';
 import type { Hasher } from './digest/hasher.js';
 import type { ChatTemplate } from './text/chat-template.js';
 import type { Tokenizer } from './text/tokenizer.js';
+import type { FormatOption, FormatUse } from './weights/choose-formats.js';
 
 export interface LoadOptions {
-  /** Format of all matrices; `bf16` by default. It is part of the fingerprint. */
-  readonly format?: WeightFormat;
+  /**
+   * Format of all matrices, or `auto`, for each matrix what suits the tensor that it is stored as: {@link LoadedModel.formats}
+   * says which and why. Part of the fingerprint. By default {@link DEFAULT_FORMAT}.
+   */
+  readonly format?: FormatOption;
   /** `none`: the model is used by token ids alone, without text. Otherwise it must have a tokenizer. */
   readonly tokenizer?: 'required' | 'none';
   /**
@@ -37,6 +41,8 @@ export interface LoadedModel {
   /** Values of all weights; those of a tied head count once. */
   readonly parameterCount: number;
   readonly storage: Storage;
+  /** What the matrices of the plan are stored as in a backend; what most of them have comes first. */
+  readonly formats: readonly FormatUse[];
   /** Absent where `tokenizer: 'none'` was asked for. */
   readonly tokenizer?: Tokenizer;
   /** Absent where the model has none. */

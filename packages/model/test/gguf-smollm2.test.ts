@@ -1,5 +1,7 @@
+import type { WeightSpec } from '@stet/backend';
 import { type LoadedModel, parseModelConfig } from '@stet/model';
 import { nodeHasher, openFolder } from '@stet/model/node';
+import { runOp } from '@stet/reference';
 import { loadFloat64 } from '@stet/reference/float64';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadGguf } from '../src/gguf/load-gguf.js';
@@ -45,7 +47,10 @@ describe.skipIf(!hasSharedModels)(`SmolLM2 in GGUF${needsSharedModels}`, () => {
   let model: LoadedModel;
   let cases: GoldenCase[];
   beforeAll(async () => {
-    model = await loadGguf(await openFolder(sharedModel('smollm2')), FILE, { createHasher: nodeHasher });
+    model = await loadGguf(await openFolder(sharedModel('smollm2')), FILE, {
+      createHasher: nodeHasher,
+      format: 'bf16',
+    });
     cases = readSharedJson<{ cases: GoldenCase[] }>('smollm2', 'golden.json').cases;
   });
   afterAll(() => model?.close());
@@ -54,6 +59,31 @@ describe.skipIf(!hasSharedModels)(`SmolLM2 in GGUF${needsSharedModels}`, () => {
     expect(model.plan).toEqual(decoderPlan(parseModelConfig(releasedConfig), 'bf16'));
     expect(model).toMatchObject({ parameterCount: 134_515_008, contextLength: 8192, bosId: 1 });
     expect(model.eosIds).toContain(2);
+  });
+
+  it('keeps the integers of its 210 matrices of four bits, and has eight in its embedding', async () => {
+    const options = { createHasher: nodeHasher, tokenizer: 'none', format: 'auto' } as const;
+    const auto = await loadGguf(await openFolder(sharedModel('smollm2')), FILE, options);
+    expect(auto.formats).toEqual([
+      { format: 'q4', matrixCount: 210, why: 'Q4_1 keeps its integers' },
+      { format: 'q8', matrixCount: 1, why: 'Q8_0 is rounded to eight bits' },
+    ]);
+    const rowsOf = async ({ plan, weights }: LoadedModel): Promise<Float32Array> => {
+      const spec = plan.weights.find(({ name }) => name.endsWith('0.mlp.down_proj.weight'))!;
+      const { rows, columns } = spec as WeightSpec & { kind: 'matrix' };
+      const tokens = Int32Array.from({ length: rows }, (_, row) => row);
+      return runOp({ kind: 'embed', rows, columns, table: await weights.read(spec), tokens });
+    };
+    const [stored, values] = [await rowsOf(auto), await rowsOf(model)];
+    let difference = 0;
+    let size = 0;
+    for (let i = 0; i < values.length; i++) {
+      difference += (stored[i]! - values[i]!) ** 2;
+      size += values[i]! ** 2;
+    }
+    // Both are the values of the file: one with 8 bits of each, the other with 8 bits of its scale and minimum.
+    expect(Math.sqrt(difference / size)).toBeLessThan(0.005);
+    await auto.close();
   });
 
   it('turns prompts into the ids of the golden ones', () => {

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkPlan, weightBytes } from '@stet/backend';
+import { checkPlan, weightBytes, weightFormats } from '@stet/backend';
 import { type FileSource, loadModel, memoryNeeded, memorySource } from '@stet/model';
 import { loadModelFolder, openFolder } from '@stet/model/node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -78,7 +78,7 @@ describe('a loaded model', () => {
   });
 
   it('uses the memory that the arrays of its weights take', async () => {
-    for (const format of ['bf16', 'q8'] as const) {
+    for (const format of weightFormats) {
       const { plan, weights } = await load({}, { format });
       let bytes = 0;
       for (const spec of plan.weights) bytes += weightBytes(await weights.read(spec));

@@ -5,6 +5,7 @@ import type { FileSource } from '../files/source.js';
 import type { LoadedModel, LoadOptions } from '../loaded-model.js';
 import { decoderPlan } from '../plan/decoder-plan.js';
 import { checkTensors } from '../weights/check-tensors.js';
+import { chooseFormats, DEFAULT_FORMAT } from '../weights/choose-formats.js';
 import type { WeightPlaces } from '../weights/stored-tensor.js';
 import { findArchitecture } from './architectures/find-architecture.js';
 import { decoderConfigOfGguf } from './config/decoder-config-of-gguf.js';
@@ -29,7 +30,7 @@ export function loadGguf(source: FileSource, fileName: string, options: LoadOpti
 }
 
 async function load(source: FileSource, fileName: string, options: LoadOptions): Promise<LoadedModel> {
-  const { format = 'bf16', signal } = options;
+  const { format = DEFAULT_FORMAT, signal } = options;
   const { files, metadata, tensors } = await openGguf(source, fileName, signal);
   const [file] = files;
   const { name, architecture } = findArchitecture(file, metadata);
@@ -43,8 +44,9 @@ async function load(source: FileSource, fileName: string, options: LoadOptions):
     tensors,
     ...(ropeFactors && { ropeFactors }),
   });
-  const plan = decoderPlan(limitContext(config, options.contextLength), format);
   const places = ggufPlaces(architecture, config, tensors);
+  const formats = chooseFormats(format, tensors, places);
+  const plan = decoderPlan(limitContext(config, options.contextLength), formats.formatOf);
   checkTypes(plan, tensors, places);
   checkTensors(plan, tensors, places, (tensor) => isIdle(tensor, ropeFactors !== undefined));
   return assembleModel(
@@ -54,6 +56,7 @@ async function load(source: FileSource, fileName: string, options: LoadOptions):
       rope: config.rope,
       tensors,
       places,
+      formats: formats.uses(plan),
       ...textParts(metadata, plan, options),
       generationDefaults: samplingDefaults(file, metadata),
       files,

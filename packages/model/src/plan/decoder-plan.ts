@@ -12,11 +12,11 @@ const MAX_ANGLE = 2 ** 20;
 /**
  * The plan of a decoder: a pure function of its config. Weights have the names that Hugging Face's Llama gives them
  * (`model.layers.0.self_attn.q_proj.weight`), whatever names and layout the checkpoint has; `WeightPlaces` leads from
- * one to the other. `format` is that of all matrices. Throws `STET_ERR_BAD_CONFIG` or `STET_ERR_BAD_PLAN`.
+ * one to the other. `format` is that of all matrices, or gives that of each by its name. Throws `STET_ERR_BAD_CONFIG` or `STET_ERR_BAD_PLAN`.
  */
-export function decoderPlan(config: DecoderConfig, format: WeightFormat): Plan {
+export function decoderPlan(config: DecoderConfig, format: WeightFormat | ((matrix: string) => WeightFormat)): Plan {
   const { vocabSize, hiddenSize, contextLength, kvHeadCount, headSize } = config;
-  const builder = new PlanBuilder(format);
+  const builder = new PlanBuilder(typeof format === 'function' ? format : () => format);
   const rope = ropeSpec(config.rope, headSize);
   if (contextLength * Math.max(...rope.inverseFrequencies) > MAX_ANGLE) {
     throw new StetError(

@@ -6,11 +6,11 @@ export interface MemoryNeeded {
   readonly kvBytesPerPosition: number;
 }
 
-/** Bytes that a model takes with all its matrices in one format, whatever the plan's own is. */
-export function memoryNeeded(plan: Plan, format: WeightFormat): MemoryNeeded {
+/** Bytes that a model takes as the plan says, or with all its matrices in one format, whatever the plan's own are. */
+export function memoryNeeded(plan: Plan, format?: WeightFormat): MemoryNeeded {
   let weightBytes = 0;
   for (const spec of plan.weights) {
-    weightBytes += spec.kind === 'vector' ? 4 * spec.size : spec.rows * rowBytes(spec.columns, format);
+    weightBytes += spec.kind === 'vector' ? 4 * spec.size : spec.rows * rowBytes(spec.columns, format ?? spec.format);
   }
   return { weightBytes, kvBytesPerPosition: kvBytesPerPosition(plan) };
 }

@@ -19,10 +19,11 @@ export class PlanBuilder {
   readonly #weightIds = new Map<string, WeightId>();
   readonly #ropes: RopeSpec[] = [];
   readonly #ops: Op[] = [];
-  readonly #format: WeightFormat;
+  readonly #formatOf: (matrix: string) => WeightFormat;
 
-  constructor(format: WeightFormat) {
-    this.#format = format;
+  /** `formatOf` gives the format of each matrix by its name. */
+  constructor(formatOf: (matrix: string) => WeightFormat) {
+    this.#formatOf = formatOf;
   }
 
   buffer(name: string, width: number): BufferId {
@@ -36,7 +37,7 @@ export class PlanBuilder {
   }
 
   matrix(name: string, rows: number, columns: number): WeightId {
-    return this.#weight({ kind: 'matrix', name, rows, columns, format: this.#format });
+    return this.#weight({ kind: 'matrix', name, rows, columns, format: this.#formatOf(name) });
   }
 
   vector(name: string, size: number, role: 'norm' | 'bias'): WeightId {

@@ -32,6 +32,12 @@ export function words16(bytes: Uint8Array): Uint16Array {
   return new Uint16Array(buffer, byteOffset, length / 2);
 }
 
+/** The same of 32 bits. */
+export function words32(bytes: Uint8Array): Uint32Array {
+  const { buffer, byteOffset, length } = aligned(bytes, 4);
+  return new Uint32Array(buffer, byteOffset, length / 4);
+}
+
 function aligned(bytes: Uint8Array, elementBytes: number): Uint8Array {
   return bytes.byteOffset % elementBytes === 0 ? bytes : bytes.slice();
 }

@@ -2,6 +2,7 @@ import { assert, assertNever, type WeightData, type WeightSpec } from '@stet/bac
 import { checkBf16, emptyQ4, encodeBf16, encodeQ4, encodeQ8 } from '@stet/backend/numerics';
 import type { FileSource } from '../files/source.js';
 import { words16 } from './float-types.js';
+import { readQ4 } from './read-q4.js';
 import type { StoredRows } from './stored-rows.js';
 
 /** Bytes of a tensor that are read at once, so that a large matrix is never in memory twice. */
@@ -9,7 +10,10 @@ const READ_BYTES = 16 * 2 ** 20;
 /** Values that are decoded and encoded at once: few enough to stay in a core's cache between the two. */
 const STEP_VALUES = 2 ** 16;
 
-type MatrixSpec = WeightSpec & { kind: 'matrix' };
+export type MatrixSpec = WeightSpec & { kind: 'matrix' };
+
+/** The bytes of rows start .. end - 1 of a weight, as they are stored. */
+export type RowReader = (start: number, end: number) => Promise<Uint8Array>;
 
 /** Reads rows, decodes them and encodes them in the format of the weight; formats never look across rows. */
 export async function readMatrix(
@@ -19,13 +23,16 @@ export async function readMatrix(
   scratch: Scratch,
 ): Promise<WeightData> {
   const { tensor, firstRow, rowBytes, pairedHeadSize = 1 } = stored;
-  const read = (start: number, end: number): Promise<Uint8Array> =>
+  const read: RowReader = (start, end) =>
     source.read(tensor.file, tensor.start + (firstRow + start) * rowBytes, tensor.start + (firstRow + end) * rowBytes);
   if (spec.format === 'bf16' && tensor.type.name === 'BF16' && stored.pairedHeadSize === undefined) {
     const bytes = await read(0, spec.rows);
     // A backend may hand the buffer on, which therefore holds nothing else before the bits.
     const bits = words16(bytes.byteOffset === 0 ? bytes : bytes.slice());
     return { kind: 'bf16', bits: checkBf16(spec.name, bits) };
+  }
+  if (spec.format === 'q4' && tensor.type.splitQ4) {
+    return readQ4(read, stored, spec, wholeGroups(READ_BYTES / rowBytes, pairedHeadSize));
   }
   const stepRows = wholeGroups(STEP_VALUES / spec.columns, pairedHeadSize);
   const readRows = wholeGroups(READ_BYTES / rowBytes, stepRows);

@@ -21,6 +21,12 @@ export interface TensorType {
    * blockBytes bytes. Absent where values cannot be weights (integers, types that are not supported).
    */
   readonly decode?: (bytes: Uint8Array, target: Float32Array) => void;
+  /**
+   * Of types whose values are s·q + m with q in 0..15, in blocks of 32: their integers in the order of the format `q4`,
+   * and s and m of each block, exact. The same bytes as `decode`; 16 nibble bytes (from
+   * a multiple of 4 in their buffer on), a scale and a minimum a block.
+   */
+  readonly splitQ4?: (bytes: Uint8Array, nibbles: Uint8Array, scales: Float32Array, minima: Float32Array) => void;
 }
 
 /** Where the rows of a weight are in a checkpoint: a whole tensor, or some rows of one that several weights share. */

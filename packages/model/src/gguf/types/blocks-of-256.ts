@@ -80,6 +80,23 @@ export const Q4_K: TensorType = {
       }
     }
   },
+  splitQ4: (bytes, nibbles, scales, minima) => {
+    for (let block = 0, out = 0; block < bytes.length; block += 144, out += 8) {
+      const blockScale = halfAt(bytes, block);
+      const blockMinimum = halfAt(bytes, block + 2);
+      for (let part = 0; part < 8; part++) {
+        scales[out + part] = blockScale * k4Scale(bytes, block + 4, part);
+        minima[out + part] = -blockMinimum * k4Minimum(bytes, block + 4, part);
+        const at = block + 16 + (part >> 1) * 32;
+        const shift = (part & 1) * 4;
+        for (let i = 0; i < 16; i++) {
+          const low = (bytes[at + i]! >> shift) & 15;
+          const high = (bytes[at + i + 16]! >> shift) & 15;
+          nibbles[(out + part) * 16 + i] = low | (high << 4);
+        }
+      }
+    }
+  },
 };
 
 /** As Q4_K, with a fifth bit of each value apart. */

@@ -1,5 +1,6 @@
+import { words16, words32 } from '../../weights/float-types.js';
 import type { TensorType } from '../../weights/stored-tensor.js';
-import { halfAt } from './half.js';
+import { half, halfAt } from './half.js';
 
 /*
  * Types with blocks of 32 values. A byte of four-bit integers holds value i in its low half and value i + 16 in its
@@ -21,6 +22,16 @@ export const Q4_0: TensorType = {
       }
     }
   },
+  splitQ4: (bytes, nibbles, scales, minima) => {
+    const words = words16(bytes);
+    const target = new Uint16Array(nibbles.buffer, nibbles.byteOffset, nibbles.length / 2);
+    for (let i = 0, block = 0, out = 0; i < scales.length; i++, block += 9, out += 8) {
+      const scale = half(words[block]!);
+      scales[i] = scale;
+      minima[i] = -8 * scale;
+      for (let k = 0; k < 8; k++) target[out + k] = words[block + 1 + k]!;
+    }
+  },
 };
 
 export const Q4_1: TensorType = {
@@ -36,6 +47,19 @@ export const Q4_1: TensorType = {
         target[out + i] = scale * (pair & 15) + minimum;
         target[out + i + 16] = scale * (pair >> 4) + minimum;
       }
+    }
+  },
+  splitQ4: (bytes, nibbles, scales, minima) => {
+    const words = words32(bytes);
+    const target = new Uint32Array(nibbles.buffer, nibbles.byteOffset, nibbles.length / 4);
+    for (let i = 0, block = 0, out = 0; i < scales.length; i++, block += 5, out += 4) {
+      const halves = words[block]!;
+      scales[i] = half(halves & 0xffff);
+      minima[i] = half(halves >>> 16);
+      target[out] = words[block + 1]!;
+      target[out + 1] = words[block + 2]!;
+      target[out + 2] = words[block + 3]!;
+      target[out + 3] = words[block + 4]!;
     }
   },
 };
