@@ -13,6 +13,13 @@ namespace {
 
 #if defined(__x86_64__)
 
+// Its feature bit has no name in every compiler's list.
+bool hasAvxVnni() {
+  constexpr unsigned avxVnniBit = 1u << 4;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & avxVnniBit);
+}
+
 constexpr unsigned tileBf16Bit = 1u << 22, tileBit = 1u << 24, tileInt8Bit = 1u << 25;
 
 // The tile registers are off until a process asks for them; the kernel refuses where a signal stack is too small for them.
@@ -32,6 +39,7 @@ Features detect() {
   __builtin_cpu_init();
   Features found{};
   found.missingAvx2 = !__builtin_cpu_supports("avx2") ? "avx2" : !__builtin_cpu_supports("fma") ? "fma" : nullptr;
+  found.avxVnni = !found.missingAvx2 && hasAvxVnni();
   found.missingAvx512 = found.missingAvx2                           ? found.missingAvx2
                         : !__builtin_cpu_supports("avx512f")        ? "avx512f"
                         : !__builtin_cpu_supports("avx512bw")       ? "avx512bw"
@@ -51,7 +59,7 @@ Features detect() {
 
 #else
 
-Features detect() { return {"an x86-64 CPU", "an x86-64 CPU", false, false, false, false}; }
+Features detect() { return {"an x86-64 CPU", "an x86-64 CPU", false, false, false, false, false}; }
 
 #endif
 

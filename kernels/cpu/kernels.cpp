@@ -14,22 +14,27 @@ struct Choice {
   const ElementSet* elements;
   const LinearKernel* bf16Canonical;
   const LinearKernel* bf16Fast;
-  const Q8Set* q8;
+  const ByteSet* q8;
+  const ByteSet* q4;
   const AttentionSet* attention;
 };
 
-const Choice scalarChoice{"scalar", "", &scalarElements, &scalarBf16, &scalarBf16, &scalarQ8, &scalarAttention};
+const Choice scalarChoice{"scalar", "", &scalarElements, &scalarBf16, &scalarBf16, &scalarQ8, &scalarQ4, &scalarAttention};
 
 #if defined(__x86_64__)
-const Choice avx2Choice{"avx2", "", &avx2Elements, &avx2Bf16, &avx2Bf16Fast, &avx2Q8, &avx2Attention};
+Choice chooseAvx2(const Features& found) {
+  Choice choice{"avx2", "", &avx2Elements, &avx2Bf16, &avx2Bf16Fast, &avx2Q8, &avx2Q4, &avx2Attention};
+  if (found.avxVnni) choice.features = "vnni", choice.q8 = &avxVnniQ8, choice.q4 = &avxVnniQ4;
+  return choice;
+}
 
 // Byte dot products without VNNI go through AVX2: its kernels bring their own packed forms.
 Choice chooseAvx512(const Features& found) {
-  Choice choice{"avx512", "", &avx512Elements, &avx512Bf16, &avx512Bf16Fast, &avx2Q8, &avx2Attention};
-  if (found.vnni) choice.q8 = &vnniQ8, choice.attention = &vnniAttention;
+  Choice choice{"avx512", "", &avx512Elements, &avx512Bf16, &avx512Bf16Fast, &avx2Q8, &avx2Q4, &avx2Attention};
+  if (found.vnni) choice.q8 = &vnniQ8, choice.q4 = &vnniQ4, choice.attention = &vnniAttention;
   if (found.quickBf16Dot) choice.bf16Fast = &dotBf16;
   if (found.amxBf16) choice.bf16Fast = &amxBf16;
-  if (found.amxInt8) choice.attention = &amxAttention;
+  if (found.amxInt8) choice.q8 = &amxQ8, choice.q4 = &amxQ4, choice.attention = &amxAttention;
   const char* const names[3][3] = {{"", "bf16 dot", "bf16 tiles"},
                                    {"vnni", "bf16 dot, vnni", "bf16 tiles, vnni"},
                                    {"vnni, int8 tiles", "bf16 dot, vnni, int8 tiles", "bf16 tiles, vnni, int8 tiles"}};
@@ -41,6 +46,7 @@ Choice chooseAvx512(const Features& found) {
 template <Isa isa> const Choice& chosen() {
 #if defined(__x86_64__)
   static const Choice avx512Choice = chooseAvx512(features());
+  static const Choice avx2Choice = chooseAvx2(features());
   return isa == Isa::avx512 ? avx512Choice : isa == Isa::avx2 ? avx2Choice : scalarChoice;
 #else
   return scalarChoice;
@@ -50,10 +56,14 @@ template <Isa isa> const Choice& chosen() {
 template <Isa isa> const LinearKernel& linearOf(Format format, Schedule schedule) {
   const Choice& choice = chosen<isa>();
   if (format == Format::q8) return choice.q8->linear;
+  if (format == Format::q4) return choice.q4->linear;
   return schedule == Schedule::canonical ? *choice.bf16Canonical : *choice.bf16Fast;
 }
 
-template <Isa isa> const PackKernel& packOf(Format format) { return format == Format::q8 ? chosen<isa>().q8->pack : bf16Pack; }
+template <Isa isa> const PackKernel& packOf(Format format) {
+  const Choice& choice = chosen<isa>();
+  return format == Format::q8 ? choice.q8->pack : format == Format::q4 ? choice.q4->pack : bf16Pack;
+}
 
 template <Isa isa> Kernels makeKernels() {
   const Choice& choice = chosen<isa>();

@@ -9,7 +9,7 @@
 namespace stet::cpu {
 
 enum class Schedule : int32_t { fast = 0, canonical = 1 };
-enum class Format : int32_t { bf16 = 0, q8 = 1 };
+enum class Format : int32_t { bf16 = 0, q8 = 1, q4 = 2 };
 enum class Isa : int32_t { scalar = 0, avx2 = 1, avx512 = 2 };
 
 // Largest head size of kvWrite and attention; the runtime refuses a plan above it.
@@ -23,7 +23,9 @@ struct Matrix {
   const std::byte* data;
 };
 
-// As the host delivers it: bf16 bits (rows x columns), or q8 quants (rows x ceil(columns/32)*32) with scales (rows x ceil(columns/32)).
+// As the host delivers it, `blocks` being ceil(columns/32): bf16 bits (rows x columns); or q8 quants (rows x blocks x 32) with
+// scales (rows x blocks) of 5 significant bits; or q4 nibbles (rows x blocks x 16; byte i holds element i in its low half and
+// element i + 16 in its high half) with bf16 bits of scales and minima (rows x blocks).
 struct MatrixSource {
   Format format;
   int32_t rows;
@@ -31,6 +33,9 @@ struct MatrixSource {
   const uint16_t* bits;
   const int8_t* quants;
   const float* scales;
+  const uint8_t* nibbles;
+  const uint16_t* scales16;
+  const uint16_t* minima16;
 };
 
 // Attention of `rowCount` consecutive rows of one sequence over one K/V head of one layer.

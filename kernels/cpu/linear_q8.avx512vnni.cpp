@@ -1,9 +1,9 @@
 // linear_q8 by AVX-512 with VNNI.
-#include "lanes_avx512vnni.h"
+#include "byte_input_avx512.inl.h"
 #include "linear_q8.inl.h"
 
 namespace stet::cpu {
 
-const Q8Set vnniQ8 = q8Set<VnniLanes, 4>;
+const ByteSet vnniQ8 = q8Set<VnniByteLanes, VnniByteShape>;
 
 }  // namespace stet::cpu

@@ -1,9 +1,9 @@
 // linear_q8 in plain C++.
-#include "lanes_scalar.h"
+#include "byte_lanes.h"
 #include "linear_q8.inl.h"
 
 namespace stet::cpu {
 
-const Q8Set scalarQ8 = q8Set<ScalarLanes, 1>;
+const ByteSet scalarQ8 = q8Set<ScalarByteLanes, ScalarByteShape>;
 
 }  // namespace stet::cpu

@@ -21,7 +21,8 @@ struct PackKernel {
   void (*embed)(const Matrix&, int32_t token, float* output);
 };
 
-struct Q8Set {
+// A byte format: its packed form, and its linear, the same in both schedules.
+struct ByteSet {
   PackKernel pack;
   LinearKernel linear;
 };
@@ -49,7 +50,8 @@ extern const PackKernel bf16Pack;
 extern const ElementSet scalarElements, avx2Elements, avx512Elements;
 extern const LinearKernel scalarBf16, avx2Bf16, avx512Bf16;
 extern const LinearKernel avx2Bf16Fast, avx512Bf16Fast, dotBf16, amxBf16;  // fast alone
-extern const Q8Set scalarQ8, avx2Q8, vnniQ8;
+extern const ByteSet scalarQ8, avx2Q8, avxVnniQ8, vnniQ8, amxQ8;
+extern const ByteSet scalarQ4, avx2Q4, avxVnniQ4, vnniQ4, amxQ4;
 extern const AttentionSet scalarAttention, avx2Attention, vnniAttention, amxAttention;
 
 }  // namespace stet::cpu

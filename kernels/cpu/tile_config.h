@@ -14,5 +14,9 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
+// To be called between the last write of memory and the first tile instruction that reads it: the compiler's header does not
+// say what those read, so such a write might be dropped or moved.
+inline __attribute__((always_inline)) void publish(const void* memory) { __asm__ volatile("" : : "r"(memory) : "memory"); }
+
 }  // namespace
 }  // namespace stet::cpu

@@ -1,5 +1,6 @@
 #include "binding.h"
 
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -88,6 +89,21 @@ ArrayView<int8_t> Args::bytes(size_t index) const {
   size_t length = 0;
   void* data = typedArray(value(index), napi_int8_array, &length);
   return {static_cast<int8_t*>(data), length};
+}
+
+ArrayView<uint8_t> Args::unsignedBytes(size_t index) const {
+  size_t length = 0;
+  void* data = typedArray(value(index), napi_uint8_array, &length);
+  return {static_cast<uint8_t*>(data), length};
+}
+
+void requireQ8Scales(ArrayView<float> scales) {
+  constexpr uint32_t unused = 0x7ffff;
+  for (size_t i = 0; i < scales.length; i++) {
+    uint32_t bits;
+    std::memcpy(&bits, scales.data + i, sizeof bits);
+    if (bits & unused) throw BindingError{"STET_ERR_BAD_WEIGHTS", "a q8 scale has more than 5 significant bits: encodeQ8 makes such scales"};
+  }
 }
 
 const Kernels& Args::kernels(size_t index) const {

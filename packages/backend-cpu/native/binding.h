@@ -39,6 +39,7 @@ class Args {
   ArrayView<int32_t> ints(size_t index) const;
   ArrayView<uint16_t> words(size_t index) const;
   ArrayView<int8_t> bytes(size_t index) const;
+  ArrayView<uint8_t> unsignedBytes(size_t index) const;
   // The kernels of the instruction set whose number is the argument.
   const Kernels& kernels(size_t index) const;
   // Arrays of floats in a JavaScript array.
@@ -52,6 +53,10 @@ class Args {
   size_t count_ = kMaxArgs;
   napi_value values_[kMaxArgs];
 };
+
+// Throws `STET_ERR_BAD_WEIGHTS` where a scale has more than the five significant bits of the numerics: the kernels keep
+// scales in 16 bits, and their products are exact because of them.
+void requireQ8Scales(ArrayView<float> scales);
 
 using Binding = napi_value (*)(Args& args);
 // Runs a binding and turns what it throws into a JavaScript exception.

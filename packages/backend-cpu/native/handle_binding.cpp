@@ -205,7 +205,8 @@ napi_value packBf16(Args& args) {
   if (bits.length != static_cast<size_t>(shape.rows) * shape.columns) throw std::logic_error("a matrix has another size");
   keep(args.env(), handle.sources, args.value(2));
   napi_value promise = beginRequest(handle);
-  handle.runtime->packMatrix(weight, {Format::bf16, shape.rows, shape.columns, bits.data, nullptr, nullptr});
+  handle.runtime->packMatrix(
+      weight, {Format::bf16, shape.rows, shape.columns, bits.data, nullptr, nullptr, nullptr, nullptr, nullptr});
   return promise;
 }
 
@@ -218,10 +219,31 @@ napi_value packQ8(Args& args) {
   const WeightShape& shape = matrixShape(handle, weight, Format::q8);
   const size_t blocks = static_cast<size_t>(shape.rows) * ((shape.columns + 31) / 32);
   if (quants.length != blocks * 32 || scales.length != blocks) throw std::logic_error("a matrix has another size");
+  requireQ8Scales(scales);
   keep(args.env(), handle.sources, args.value(2));
   keep(args.env(), handle.sources, args.value(3));
   napi_value promise = beginRequest(handle);
-  handle.runtime->packMatrix(weight, {Format::q8, shape.rows, shape.columns, nullptr, quants.data, scales.data});
+  handle.runtime->packMatrix(
+      weight, {Format::q8, shape.rows, shape.columns, nullptr, quants.data, scales.data, nullptr, nullptr, nullptr});
+  return promise;
+}
+
+// packQ4(handle, weight, nibbles, scales, minima) → Promise
+napi_value packQ4(Args& args) {
+  Handle& handle = idleHandleOf(args);
+  const int32_t weight = args.integer(1);
+  const auto nibbles = args.unsignedBytes(2);
+  const auto scales = args.words(3);
+  const auto minima = args.words(4);
+  const WeightShape& shape = matrixShape(handle, weight, Format::q4);
+  const size_t blocks = static_cast<size_t>(shape.rows) * ((shape.columns + 31) / 32);
+  if (nibbles.length != blocks * 16 || scales.length != blocks || minima.length != blocks) {
+    throw std::logic_error("a matrix has another size");
+  }
+  for (size_t index = 2; index <= 4; index++) keep(args.env(), handle.sources, args.value(index));
+  napi_value promise = beginRequest(handle);
+  handle.runtime->packMatrix(
+      weight, {Format::q4, shape.rows, shape.columns, nullptr, nullptr, nullptr, nibbles.data, scales.data, minima.data});
   return promise;
 }
 
@@ -400,6 +422,7 @@ void exportHandle(napi_env env, napi_value exports) {
   exportFunction(env, exports, "extendRope", callback<extendRope>);
   exportFunction(env, exports, "packBf16", callback<packBf16>);
   exportFunction(env, exports, "packQ8", callback<packQ8>);
+  exportFunction(env, exports, "packQ4", callback<packQ4>);
   exportFunction(env, exports, "memory", callback<memory>);
   exportFunction(env, exports, "bind", callback<bind>);
   exportFunction(env, exports, "forward", callback<forward>);

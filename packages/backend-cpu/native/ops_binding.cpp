@@ -26,7 +26,7 @@ struct PackedMatrix {
   Matrix matrix;
 };
 
-// Arguments from `index` on: format, rows, columns, bits or quants, scales or undefined.
+// Arguments from `index` on: format, rows, columns, bits or quants or nibbles, scales or undefined, minima or undefined.
 PackedMatrix packedMatrix(const Args& args, const Kernels& kernels, size_t index) {
   MatrixSource source{};
   source.format = static_cast<Format>(args.integer(index));
@@ -38,14 +38,24 @@ PackedMatrix packedMatrix(const Args& args, const Kernels& kernels, size_t index
     const auto bits = args.words(index + 3);
     require(bits.length == rows * source.columns, "a bf16 matrix has another size");
     source.bits = bits.data;
-  } else {
-    require(source.format == Format::q8, "unknown weight format");
+  } else if (source.format == Format::q8) {
     const auto quants = args.bytes(index + 3);
     const auto scales = args.floats(index + 4);
     const size_t blocks = rows * ((source.columns + 31) / 32);
     require(quants.length == blocks * 32 && scales.length == blocks, "a q8 matrix has another size");
+    requireQ8Scales(scales);
     source.quants = quants.data;
     source.scales = scales.data;
+  } else {
+    require(source.format == Format::q4, "unknown weight format");
+    const auto nibbles = args.unsignedBytes(index + 3);
+    const auto scales = args.words(index + 4);
+    const auto minima = args.words(index + 5);
+    const size_t blocks = rows * ((source.columns + 31) / 32);
+    require(nibbles.length == blocks * 16 && scales.length == blocks && minima.length == blocks, "a q4 matrix has another size");
+    source.nibbles = nibbles.data;
+    source.scales16 = scales.data;
+    source.minima16 = minima.data;
   }
   PackedMatrix packed{Region(kernels.matrixBytes(source.format, source.rows, source.columns)), {}};
   const int32_t tiles = (source.rows + kernels.tileRows - 1) / kernels.tileRows;
@@ -54,12 +64,12 @@ PackedMatrix packedMatrix(const Args& args, const Kernels& kernels, size_t index
   return packed;
 }
 
-// opEmbed(isa, format, rows, columns, data, scales, tokens, output)
+// opEmbed(isa, format, rows, columns, data, scales, minima, tokens, output)
 napi_value opEmbed(Args& args) {
   const Kernels& kernels = args.kernels(0);
   const PackedMatrix table = packedMatrix(args, kernels, 1);
-  const auto tokens = args.ints(6);
-  const auto output = args.floats(7);
+  const auto tokens = args.ints(7);
+  const auto output = args.floats(8);
   const auto columns = static_cast<size_t>(table.matrix.columns);
   require(output.length == tokens.length * columns, "the output has another size");
   for (size_t i = 0; i < tokens.length; i++) {
@@ -69,20 +79,20 @@ napi_value opEmbed(Args& args) {
   return nullptr;
 }
 
-// opLinear(isa, schedule, format, rows, columns, data, scales, bias, input, output)
+// opLinear(isa, schedule, format, rows, columns, data, scales, minima, bias, input, output)
 napi_value opLinear(Args& args) {
   const Kernels& kernels = args.kernels(0);
   const Schedule schedule = scheduleOf(args, 1);
   const PackedMatrix weight = packedMatrix(args, kernels, 2);
   const Matrix& matrix = weight.matrix;
   const float* bias = nullptr;
-  if (!args.absent(7)) {
-    const auto values = args.floats(7);
+  if (!args.absent(8)) {
+    const auto values = args.floats(8);
     require(values.length == static_cast<size_t>(matrix.rows), "the bias has another size");
     bias = values.data;
   }
-  const auto input = args.floats(8);
-  const auto output = args.floats(9);
+  const auto input = args.floats(9);
+  const auto output = args.floats(10);
   const size_t rowCount = input.length / matrix.columns;
   require(input.length == rowCount * matrix.columns && output.length == rowCount * matrix.rows, "the input has another size");
   const size_t inputBytes = kernels.inputBytes(matrix.format, schedule, matrix.columns);

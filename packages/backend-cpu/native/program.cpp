@@ -148,7 +148,7 @@ Program decodeProgram(const int32_t* words, size_t wordCount, const float* const
   for (int32_t i = 0; i < weightCount; i++) {
     WeightShape weight{};
     weight.kind = static_cast<WeightShape::Kind>(reader.index(2));
-    weight.format = static_cast<Format>(reader.index(2));
+    weight.format = static_cast<Format>(reader.index(3));
     weight.rows = reader.positive();
     weight.columns = reader.positive();
     program.weights.push_back(weight);
@@ -156,7 +156,7 @@ Program decodeProgram(const int32_t* words, size_t wordCount, const float* const
   const int32_t slotCount = reader.next();
   for (int32_t i = 0; i < slotCount; i++) {
     Slot slot{};
-    slot.format = static_cast<Format>(reader.index(2));
+    slot.format = static_cast<Format>(reader.index(3));
     slot.columns = reader.positive();
     program.slots.push_back(slot);
   }

@@ -47,6 +47,7 @@ const avx512bf16 = [...avx512, '-mavx512bf16'];
 /** File suffix → flags, as kernels/README.md says; files with such a suffix are compiled on x86-64 alone. */
 const suffixFlags = {
   '.avx2.cpp': avx2,
+  '.avxvnni.cpp': [...avx2, '-mavxvnni'],
   '.avx512.cpp': avx512,
   '.avx512vnni.cpp': [...avx512, '-mavx512vnni'],
   '.avx512bf16.cpp': avx512bf16,

@@ -27,6 +27,13 @@ export interface Addon {
   extendRope(handle: NativeHandle, rope: number, cosine: Float32Array, sine: Float32Array): void;
   packBf16(handle: NativeHandle, weight: number, bits: Uint16Array): Promise<void>;
   packQ8(handle: NativeHandle, weight: number, quants: Int8Array, scales: Float32Array): Promise<void>;
+  packQ4(
+    handle: NativeHandle,
+    weight: number,
+    nibbles: Uint8Array,
+    scales: Uint16Array,
+    minima: Uint16Array,
+  ): Promise<void>;
   memory(handle: NativeHandle): { weightBytes: number; kvBytes: number; scratchBytes: number };
   bind(
     handle: NativeHandle,
@@ -93,13 +100,14 @@ export interface Addon {
   opAdd(isa: number, left: Float32Array, right: Float32Array, output: Float32Array): void;
 }
 
-/** format, rows, columns, bits or quants, scales */
+/** format, rows, columns, bits or quants or nibbles, scales, minima */
 export type NativeMatrix = [
   format: number,
   rows: number,
   columns: number,
   data: Uint16Array | Int8Array | Uint8Array,
-  scales: Float32Array | undefined,
+  scales: Float32Array | Uint16Array | undefined,
+  minima: Uint16Array | undefined,
 ];
 
 export type AddonLookup =
@@ -148,6 +156,7 @@ export function rethrowNative(error: unknown): never {
     case 'STET_ERR_BACKEND_CLOSED':
     case 'STET_ERR_BACKEND_BUSY':
     case 'STET_ERR_UNSUPPORTED':
+    case 'STET_ERR_BAD_WEIGHTS':
       throw new StetError(code, (error as Error).message, { cause: error });
     default:
       throw error;

@@ -1,5 +1,4 @@
 import {
-  assert,
   assertNever,
   type BackendLoad,
   checkLoad,
@@ -93,8 +92,7 @@ async function setWeight(
     case 'q8':
       return addon.packQ8(handle, index, data.quants, data.scales);
     case 'q4':
-      assert(false, `${spec.name} has a format that compileProgram refuses`);
-      break;
+      return addon.packQ4(handle, index, data.nibbles, data.scales, data.minima);
     case 'vector':
       return addon.setVector(handle, index, data.values);
     default:

@@ -103,11 +103,11 @@ function matrix(rows: number, columns: number, data: WeightData, format?: Weight
   }
   switch (data.kind) {
     case 'bf16':
-      return [formatNumber(data.kind), rows, columns, data.bits, undefined];
+      return [formatNumber(data.kind), rows, columns, data.bits, undefined, undefined];
     case 'q8':
-      return [formatNumber(data.kind), rows, columns, data.quants, data.scales];
+      return [formatNumber(data.kind), rows, columns, data.quants, data.scales, undefined];
     case 'q4':
-      return [formatNumber(data.kind), rows, columns, data.nibbles, undefined];
+      return [formatNumber(data.kind), rows, columns, data.nibbles, data.scales, data.minima];
     case 'vector':
       throw new StetError('STET_ERR_BAD_WEIGHTS', 'a vector stands where a matrix is needed');
     default:

@@ -21,9 +21,8 @@ export const isaNumber: Readonly<Record<IsaName, number>> = { scalar: 0, avx2: 1
 export const scheduleNumber = { fast: 0, canonical: 1 } as const;
 
 /** Formats of weights that there are kernels for. */
-export const cpuFormats: readonly WeightFormat[] = ['bf16', 'q8'];
+export const cpuFormats: readonly WeightFormat[] = ['bf16', 'q8', 'q4'];
 
-/** Number of a format. Throws `STET_ERR_UNSUPPORTED` for one that there are no kernels for. */
 export function formatNumber(format: WeightFormat): number {
   switch (format) {
     case 'bf16':
@@ -31,10 +30,7 @@ export function formatNumber(format: WeightFormat): number {
     case 'q8':
       return 1;
     case 'q4':
-      throw new StetError(
-        'STET_ERR_UNSUPPORTED',
-        `the CPU backend has no kernels for the format q4; it runs ${cpuFormats.join(' and ')}`,
-      );
+      return 2;
     default:
       return assertNever(format);
   }
