@@ -1,14 +1,19 @@
-import { parseArgs } from 'node:util';
+import { Console } from 'node:console';
+import { measureDeterminism } from './determinism.js';
 import { measureForward } from './forward.js';
 import { measureLatency } from './latency.js';
 import { measureModels } from './models.js';
+import { parseCommandLine, usage } from './options.js';
+import { measurePeers } from './peers.js';
 import { measureQuality } from './quality.js';
-import { machineLoad, writeResult } from './result.js';
+import { machineLoad, writeReadme, writeResult } from './result.js';
 import { measureSampler } from './sampler.js';
 import { measureStep } from './step.js';
 
 const benchmarks = {
   quality: measureQuality,
+  peers: measurePeers,
+  determinism: measureDeterminism,
   forward: measureForward,
   step: measureStep,
   sampler: measureSampler,
@@ -17,16 +22,18 @@ const benchmarks = {
 };
 type Name = keyof typeof benchmarks;
 
-const { values: options, positionals } = parseArgs({
-  options: { save: { type: 'boolean' }, models: { type: 'string' } },
-  allowPositionals: true,
-});
-const name = positionals[0];
+const { name, options } = parseCommandLine(process.argv.slice(2));
 if (name === undefined || !Object.hasOwn(benchmarks, name)) {
-  console.error(`usage: npm run bench -- ${Object.keys(benchmarks).join('|')} [--save] [--models FOLDER]`);
+  console.error(`usage: npm run bench -- ${Object.keys(benchmarks).join('|')} ${usage}`);
   process.exit(2);
 }
 const loadBefore = machineLoad();
 const result = await benchmarks[name as Name](options);
-console.table(result.rows);
-if (options.save) console.log(`saved ${writeResult(name, result, loadBefore)}`);
+const output = options.json ? new Console(process.stderr) : console;
+output.table(result.rows);
+for (const table of result.tables?.slice(1) ?? []) output.log(`${table}\n`);
+if (options.save) {
+  output.log(`saved ${writeResult(name, result, loadBefore)}`);
+  writeReadme(name, result, loadBefore);
+}
+if (options.json) console.log(JSON.stringify(result.json ?? result));

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
+import { writeSection } from './models/markdown.js';
 
 /** What a benchmark found, with all that is needed to read it later. */
 export interface BenchResult {
@@ -8,6 +9,10 @@ export interface BenchResult {
   readonly fingerprint: string;
   readonly device: string;
   readonly rows: readonly Readonly<Record<string, string | number>>[];
+  /** Tables in Markdown for the benchmark's section of the README, where it has one. */
+  readonly tables?: readonly string[];
+  /** All figures, for programs: the last line of `--json`, and in the results. */
+  readonly json?: object;
 }
 
 /** Runnable processes of the last minute. Taken before a benchmark, it says what else the machine had to do. */
@@ -19,7 +24,23 @@ export function machineLoad(): number {
 export function writeResult(name: string, result: BenchResult, loadBefore: number): string {
   const file = new URL(`../results/${name}.json`, import.meta.url);
   const machine = { cpu: cpus()[0]?.model.trim(), cores: cpus().length, node: process.version, loadBefore };
-  const date = new Date().toISOString().slice(0, 10);
-  writeFileSync(file, `${JSON.stringify({ benchmark: name, date, machine, ...result }, null, 2)}\n`);
+  const date = today();
+  const { json, tables: _, ...told } = result;
+  writeFileSync(
+    file,
+    `${JSON.stringify({ benchmark: name, date, machine, ...told, ...(json && { figures: json }) }, null, 2)}\n`,
+  );
   return `bench/results/${name}.json`;
+}
+
+/** Replaces the section of bench/README.md that the benchmark owns, between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
+export function writeReadme(name: string, result: BenchResult, loadBefore: number): void {
+  const { tables, workload, model, fingerprint, device } = result;
+  if (!tables) return;
+  const heading = `${today()}, ${model} (${fingerprint}) on ${cpus()[0]?.model.trim()}, ${device}; load before: ${loadBefore}.`;
+  writeSection(new URL('../README.md', import.meta.url), name, [heading, `${workload}.`, ...tables].join('\n\n'));
+}
+
+function today(): string {
+  return new Date().toISOString().slice(0, 10);
 }

@@ -1,0 +1,76 @@
+import { parseArgs } from 'node:util';
+
+/** What follows the name of a benchmark. Each takes what it knows and leaves the rest. */
+export interface BenchOptions {
+  /** A folder with models and their recorded answers. */
+  readonly models?: string;
+  /** A folder in Hugging Face layout, a `.gguf` file, or `tales`. */
+  readonly model?: string;
+  /** Fewer and shorter rounds. */
+  readonly quick?: boolean;
+  /** End with one line of JSON on stdout; the rest goes to stderr. */
+  readonly json?: boolean;
+  /** Write results/NAME.json and the section of the page that the benchmark owns. */
+  readonly save?: boolean;
+  /** Threads of every contender. */
+  readonly threads: number;
+  readonly rounds?: number;
+  /** The folder with llama.cpp's own programs. */
+  readonly llamaBench?: string;
+  /** Files that they run, by name. */
+  readonly llamaModels: ReadonlyMap<string, string>;
+}
+
+export interface CommandLine {
+  readonly name: string | undefined;
+  readonly options: BenchOptions;
+}
+
+export const usage =
+  '[--save] [--json] [--quick] [--model PATH] [--threads N] [--rounds N] [--llama-bench FOLDER] ' +
+  '[--llama-model NAME=FILE]… [--models FOLDER]';
+
+const DEFAULT_THREADS = 2;
+
+/** Throws an error that says what is wrong with the arguments. */
+export function parseCommandLine(args: readonly string[]): CommandLine {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: {
+      save: { type: 'boolean' },
+      json: { type: 'boolean' },
+      quick: { type: 'boolean' },
+      models: { type: 'string' },
+      model: { type: 'string' },
+      threads: { type: 'string' },
+      rounds: { type: 'string' },
+      'llama-bench': { type: 'string' },
+      'llama-model': { type: 'string', multiple: true },
+    },
+    allowPositionals: true,
+  });
+  const { threads, rounds, 'llama-bench': llamaBench, 'llama-model': llamaModels = [], ...rest } = values;
+  if (positionals.length > 1) throw new Error(`one benchmark at a time, not ${positionals.join(' and ')}`);
+  return {
+    name: positionals[0],
+    options: {
+      ...rest,
+      threads: threads === undefined ? DEFAULT_THREADS : count('threads', threads),
+      ...(rounds !== undefined && { rounds: count('rounds', rounds) }),
+      ...(llamaBench !== undefined && { llamaBench }),
+      llamaModels: new Map(llamaModels.map(namedFile)),
+    },
+  };
+}
+
+function count(name: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) throw new Error(`--${name} is a positive integer, not ${text}`);
+  return value;
+}
+
+function namedFile(text: string): [string, string] {
+  const at = text.indexOf('=');
+  if (at < 1 || at === text.length - 1) throw new Error(`--llama-model is NAME=FILE, not ${text}`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}

@@ -1,0 +1,99 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Contender } from './contender.js';
+import { PREFILL_TOKENS, PROMPT_TOKENS, type Workload } from './workloads.js';
+
+const run = promisify(execFile);
+const PROGRAMS = ['llama-bench', 'llama-batched-bench'];
+
+export interface LlamaCppOptions {
+  /** The folder with llama-bench and llama-batched-bench. */
+  readonly folder: string;
+  /** The file that they run. */
+  readonly model: string;
+  /** How the file is called in tables. */
+  readonly title: string;
+  readonly threads: number;
+}
+
+/**
+ * llama.cpp's own programs: llama-bench for one stream, llama-batched-bench for several. They make their own tokens of the
+ * same numbers; each run is a process, which warms up by itself.
+ */
+export function llamaCpp({ folder, model, title, threads }: LlamaCppOptions): Contender {
+  for (const file of [...PROGRAMS.map((name) => join(folder, name)), model])
+    if (!existsSync(file)) throw new Error(`there is no ${file}`);
+  const program = async (name: string, args: readonly string[]): Promise<string> => {
+    try {
+      const { stdout } = await run(join(folder, name), ['-m', model, '-t', `${threads}`, ...args]);
+      return stdout;
+    } catch (error) {
+      const { signal, code, stderr = '' } = error as { signal?: string; code?: number; stderr?: string };
+      const said = stderr.trim().split('\n').at(-1);
+      throw new Error(`${name} on ${title} ended with ${signal ?? code}: ${said}`, { cause: error });
+    }
+  };
+  return {
+    name: `llama.cpp ${title}`,
+    run: async ({ name, prompts, outputTokens }: Workload) => {
+      switch (name) {
+        case 'prefill512':
+          return parseLlamaBench(await program('llama-bench', [...LLAMA_BENCH, '-p', `${PREFILL_TOKENS}`, '-n', '0']));
+        case 'decode1':
+          return parseLlamaBench(
+            await program('llama-bench', [
+              ...LLAMA_BENCH,
+              '-p',
+              '0',
+              '-n',
+              `${outputTokens}`,
+              '-d',
+              `${PROMPT_TOKENS}`,
+            ]),
+          );
+        case 'decode8':
+        case 'decode16':
+          return parseBatchedBench(
+            await program('llama-batched-bench', batchedArgs(prompts.length, outputTokens)),
+            prompts.length,
+          );
+        default:
+          return name satisfies never;
+      }
+    },
+  };
+}
+
+const LLAMA_BENCH = ['-r', '1', '-o', 'jsonl'];
+
+function batchedArgs(streams: number, outputTokens: number): string[] {
+  const contextTokens = streams * (PROMPT_TOKENS + outputTokens);
+  const shape = ['-npp', `${PROMPT_TOKENS}`, '-ntg', `${outputTokens}`, '-npl', `${streams}`];
+  return ['-c', `${contextTokens}`, ...shape, '--output-format', 'jsonl'];
+}
+
+/** Tokens per second of the only test of a run of llama-bench with `-o jsonl`. */
+export function parseLlamaBench(stdout: string): number {
+  const [test, ...others] = jsonLines(stdout);
+  if (!test || others.length > 0) throw new Error(`llama-bench printed ${stdout.slice(0, 200)}, expected one test`);
+  return positive('llama-bench', test.avg_ts);
+}
+
+/** Tokens per second that llama-batched-bench wrote to so many streams, with `--output-format jsonl`. */
+export function parseBatchedBench(stdout: string, streams: number): number {
+  const line = jsonLines(stdout).find((entry) => entry.pl === streams);
+  if (!line) throw new Error(`llama-batched-bench printed ${stdout.slice(0, 200)}, expected ${streams} streams`);
+  return positive('llama-batched-bench', line.speed_tg);
+}
+
+function jsonLines(stdout: string): Record<string, unknown>[] {
+  const lines = stdout.split('\n').filter((line) => line.startsWith('{'));
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+function positive(program: string, value: unknown): number {
+  if (typeof value !== 'number' || !(value > 0)) throw new Error(`${program} gave a rate of ${value}`);
+  return value;
+}

@@ -1,0 +1,98 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Contender } from './contender.js';
+import { type RunTimes, rateOf } from './rates.js';
+
+const folder = new URL('../peers/', import.meta.url);
+const INSTALL = 'npm ci --prefix bench/peers --ignore-scripts';
+
+type Answer =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'loaded'; readonly version: string; readonly device: string }
+  | ({ readonly kind: 'ran' } & RunTimes)
+  | { readonly kind: 'failed'; readonly message: string };
+
+export interface NodeLlamaCpp extends Contender {
+  /** What llama.cpp says of itself. */
+  readonly device: string;
+  close(): Promise<void>;
+}
+
+/** Why node-llama-cpp cannot run here, with the line that installs it; undefined where it can. */
+export function whyNoNodeLlamaCpp(model: string): string | undefined {
+  if (!model.endsWith('.gguf')) return 'node-llama-cpp reads .gguf files alone';
+  if (!existsSync(new URL('node_modules/node-llama-cpp/package.json', folder)))
+    return `node-llama-cpp is not installed (it takes 730 MB): ${INSTALL}`;
+  return undefined;
+}
+
+/** node-llama-cpp in a process of its own, on the file as it is. */
+export async function startNodeLlamaCpp(model: string, threads: number): Promise<NodeLlamaCpp> {
+  const child = fork(fileURLToPath(new URL('node-llama-cpp.mjs', folder)), {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  try {
+    await expect(child, 'ready', nextAnswer(child));
+    const { version, device } = await ask(child, 'loaded', { kind: 'load', model, threads });
+    return {
+      name: `node-llama-cpp ${version}`,
+      device,
+      run: async (workload) => {
+        const { prompts, outputTokens } = workload;
+        return rateOf(workload, await ask(child, 'ran', { kind: 'run', prompts, outputTokens }));
+      },
+      close: () => end(child),
+    };
+  } catch (error) {
+    await end(child);
+    throw error;
+  }
+}
+
+function ask<Kind extends Answer['kind']>(child: ChildProcess, kind: Kind, message: object) {
+  const answer = nextAnswer(child);
+  child.send(message);
+  return expect(child, kind, answer);
+}
+
+async function expect<Kind extends Answer['kind']>(_child: ChildProcess, kind: Kind, coming: Promise<Answer>) {
+  const answer = await coming;
+  if (answer.kind === 'failed') throw new Error(`node-llama-cpp: ${answer.message}`);
+  if (answer.kind !== kind) throw new Error(`node-llama-cpp answered ${answer.kind}, expected ${kind}`);
+  return answer as Extract<Answer, { kind: Kind }>;
+}
+
+function nextAnswer(child: ChildProcess): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const settle = () => {
+      child.off('message', onMessage);
+      child.off('exit', onExit);
+      child.off('error', onError);
+    };
+    const onMessage = (message: unknown) => {
+      settle();
+      resolve(message as Answer);
+    };
+    const onExit = (code: number | null, signal: string | null) => {
+      settle();
+      reject(new Error(`node-llama-cpp's process ended (${signal ?? code})`));
+    };
+    const onError = (error: Error) => {
+      settle();
+      reject(error);
+    };
+    child.on('message', onMessage);
+    child.on('exit', onExit);
+    child.on('error', onError);
+  });
+}
+
+function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    if (child.connected) child.disconnect();
+    else child.kill();
+  });
+}

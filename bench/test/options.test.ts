@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { parseCommandLine } from '../src/options.js';
+
+describe('the command line', () => {
+  it('has two threads and nothing else by default', () => {
+    expect(parseCommandLine(['peers'])).toEqual({ name: 'peers', options: { threads: 2, llamaModels: new Map() } });
+  });
+
+  it('takes numbers and named files', () => {
+    const args = ['--threads', '4', '--rounds', '9', '--llama-bench', 'bin', '--llama-model', 'Q8_0=a=b.gguf'];
+    expect(parseCommandLine(args)).toEqual({
+      name: undefined,
+      options: { threads: 4, rounds: 9, llamaBench: 'bin', llamaModels: new Map([['Q8_0', 'a=b.gguf']]) },
+    });
+  });
+
+  it('refuses what it does not understand', () => {
+    expect(() => parseCommandLine(['--threads', '0'])).toThrow(/positive integer/);
+    expect(() => parseCommandLine(['--rounds', 'many'])).toThrow(/positive integer/);
+    expect(() => parseCommandLine(['--llama-model', 'Q8_0'])).toThrow(/NAME=FILE/);
+    expect(() => parseCommandLine(['--llama-model', '=x'])).toThrow(/NAME=FILE/);
+    expect(() => parseCommandLine(['peers', 'quality'])).toThrow(/one benchmark/);
+    expect(() => parseCommandLine(['--fast'])).toThrow(/fast/);
+  });
+});

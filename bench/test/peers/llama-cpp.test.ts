@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { llamaCpp, parseBatchedBench, parseLlamaBench } from '../../src/peers/llama-cpp.js';
+
+const bench = '{"n_prompt": 64, "n_gen": 0, "avg_ns": 784676794, "avg_ts": 81.562244, "stddev_ts": 0.000000}\n';
+const batched =
+  '\n{"n_kv_max": 2048, "pp": 32, "tg": 16, "pl": 8, "n_kv": 384, "speed_pp": 60.855358, "t_tg": 20.925871, "speed_tg": 6.116830}\n\n';
+
+describe("llama.cpp's programs", () => {
+  it('are read: the rate of the one test, the rate at which all streams write', () => {
+    expect(parseLlamaBench(bench)).toBe(81.562244);
+    expect(parseBatchedBench(batched, 8)).toBe(6.11683);
+  });
+
+  it('are not believed where they print something else', () => {
+    expect(() => parseLlamaBench('')).toThrow(/expected one test/);
+    expect(() => parseLlamaBench(bench + bench)).toThrow(/expected one test/);
+    expect(() => parseLlamaBench('{"avg_ts": 0}')).toThrow(/rate of 0/);
+    expect(() => parseBatchedBench(batched, 16)).toThrow(/expected 16 streams/);
+    expect(() => parseBatchedBench('{"pl": 8}', 8)).toThrow(/rate of undefined/);
+  });
+
+  it('are looked for before anything runs', () => {
+    const options = { folder: '/nowhere', model: 'm.gguf', title: 'Q8_0', threads: 2 };
+    expect(() => llamaCpp(options)).toThrow(/there is no .*llama-bench/);
+  });
+});

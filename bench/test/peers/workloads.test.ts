@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { prefillSteps } from '../../src/peers/stet-contenders.js';
+import { workloadsOf } from '../../src/peers/workloads.js';
+
+describe('workloads', () => {
+  const text = Array.from({ length: 530 }, (_, i) => i);
+
+  it('are a prompt of 512 tokens and 1, 8 and 16 different ones of 32', () => {
+    const workloads = workloadsOf(text, 64);
+    expect(workloads.map(({ name, prompts, outputTokens }) => [name, prompts.length, outputTokens])).toEqual([
+      ['prefill512', 1, 1],
+      ['decode1', 1, 64],
+      ['decode8', 8, 64],
+      ['decode16', 16, 64],
+    ]);
+    expect(workloads[0]!.prompts[0]).toEqual(text.slice(0, 512));
+    for (const { prompts } of workloads.slice(1)) {
+      for (const prompt of prompts) expect(prompt).toHaveLength(32);
+      expect(new Set(prompts.map(([first]) => first)).size).toBe(prompts.length);
+    }
+  });
+
+  it('refuse a text that is too short', () => {
+    expect(() => workloadsOf(text.slice(0, 511), 64)).toThrow(/511 tokens/);
+  });
+});
+
+describe('prefillSteps', () => {
+  it('cuts a long prompt at the most rows of a step', () => {
+    expect(prefillSteps([{ length: 600 }], 256)).toEqual([
+      [{ s: 0, start: 0, count: 256 }],
+      [{ s: 0, start: 256, count: 256 }],
+      [{ s: 0, start: 512, count: 88 }],
+    ]);
+  });
+
+  it('fills every step up with what comes next', () => {
+    expect(prefillSteps([{ length: 3 }, { length: 3 }, { length: 2 }], 4)).toEqual([
+      [
+        { s: 0, start: 0, count: 3 },
+        { s: 1, start: 0, count: 1 },
+      ],
+      [
+        { s: 1, start: 1, count: 2 },
+        { s: 2, start: 0, count: 2 },
+      ],
+    ]);
+  });
+});
