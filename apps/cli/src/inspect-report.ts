@@ -1,6 +1,13 @@
-import type { Op, Plan, WeightFormat } from '@stet/backend';
+import { type Op, type Plan, type WeightFormat, weightFormats } from '@stet/backend';
 import { portableFingerprint } from '@stet/engine';
-import { type GenerationDefaults, type LoadedModel, memoryNeeded, type RopeConfig, type Storage } from '@stet/model';
+import {
+  type FormatUse,
+  type GenerationDefaults,
+  type LoadedModel,
+  memoryNeeded,
+  type RopeConfig,
+  type Storage,
+} from '@stet/model';
 
 /** What `stet inspect --json` prints. */
 export interface InspectReport {
@@ -17,6 +24,9 @@ export interface InspectReport {
   readonly chatTemplates: Readonly<Record<string, string>>;
   readonly generationDefaults: GenerationDefaults;
   readonly digest: string;
+  /** As it is loaded without a format. */
+  readonly auto: AutoReport;
+  /** With all its matrices in one format. */
   readonly formats: readonly FormatReport[];
 }
 
@@ -50,17 +60,23 @@ export interface SpecialToken {
   readonly text: string;
 }
 
-export interface FormatReport {
+export interface FormatReport extends LoadReport {
   readonly format: WeightFormat;
+}
+
+export interface AutoReport extends LoadReport {
+  /** Which formats its matrices have, and why. */
+  readonly uses: readonly FormatUse[];
+}
+
+export interface LoadReport {
   readonly weightBytes: number;
   readonly kvBytesPerPosition: number;
   /** On every backend of portable numerics. */
   readonly fingerprint: string;
 }
 
-const FORMATS: readonly WeightFormat[] = ['bf16', 'q8'];
-
-/** All that a loaded model says about itself; reads no weights. */
+/** All that a model that was loaded with the format `auto` says about itself; reads no weights. */
 export function inspectModel(model: LoadedModel): InspectReport {
   const { name, architecture, parameterCount, plan, rope, storage, tokenizer, chatTemplate, digest } = model;
   const { generationDefaults } = model;
@@ -69,7 +85,8 @@ export function inspectModel(model: LoadedModel): InspectReport {
     shape: shapeOf(plan),
     ...(tokenizer && { tokenizer: tokenizerReport(model, tokenizer) }),
     chatTemplates: Object.fromEntries(chatTemplate?.sources ?? []),
-    formats: FORMATS.map((format) => ({
+    auto: { uses: model.formats, ...memoryNeeded(plan), fingerprint: portableFingerprint({ digest, plan }) },
+    formats: weightFormats.map((format) => ({
       format,
       ...memoryNeeded(plan, format),
       fingerprint: portableFingerprint({ digest, plan: withFormat(plan, format) }),

@@ -9,7 +9,7 @@ import {
   promptLookup,
   type StetEngine,
 } from '@stet/engine';
-import type { LoadedModel } from '@stet/model';
+import type { FormatOption, LoadedModel } from '@stet/model';
 import { loadModelPath } from '@stet/model/node';
 import { loadingLine } from './loading-line.js';
 import { locateModel } from './locate-model.js';
@@ -17,7 +17,7 @@ import { locateModel } from './locate-model.js';
 export interface ModelChoice {
   /** A folder, a `.gguf` file, `tales`, or `org/name[:file]` that was pulled. */
   readonly model: string;
-  readonly format: 'bf16' | 'q8';
+  readonly format: FormatOption;
   /** Positions that are used; by default all that the model has. */
   readonly context?: number;
 }

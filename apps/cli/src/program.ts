@@ -93,7 +93,11 @@ function withModel(command: Command): Command {
       'a folder in Hugging Face layout, a .gguf file, org/name[:file] once pulled, or tales',
       'tales',
     )
-    .addOption(new Option('--format <format>', 'how matrices are stored').choices(['bf16', 'q8']).default('bf16'))
+    .addOption(
+      new Option('--format <format>', 'how matrices are stored; auto is what suits the file, `stet inspect` says why')
+        .choices(['auto', 'bf16', 'q8', 'q4'])
+        .default('auto'),
+    )
     .option('--context <n>', 'use so many positions of those that the model has', integerOption(1));
 }
 

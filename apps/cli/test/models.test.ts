@@ -54,7 +54,9 @@ describe('inspectModel', () => {
     });
     expect(report.tokenizer).toMatchObject({ kind: 'BPE', eos: [{ id: 0, text: '<|endoftext|>' }] });
     expect(report.storage.tensorTypes).toEqual([{ type: 'BF16', tensorCount: 56, bytes: 2 * report.parameterCount }]);
-    for (const { format, fingerprint } of report.formats) {
+    expect(report.formats.map(({ format }) => format)).toEqual(['bf16', 'q8', 'q4']);
+    expect(report.auto.uses).toEqual([{ format: 'bf16', matrixCount: 43, why: 'BF16 as it is' }]);
+    for (const { format, fingerprint } of [...report.formats, { ...report.auto, format: 'auto' } as const]) {
       const loaded = await loadModelPath('tales', { format });
       expect(fingerprint).toBe(portableFingerprint(loaded));
       await loaded.close();
@@ -76,6 +78,14 @@ describe('inspectModel', () => {
       ['F32', 61],
     ]);
     expect(report.chatTemplates.default).toContain('<|im_start|>');
+    expect(report.auto.uses).toEqual([
+      { format: 'q4', matrixCount: 210, why: 'Q4_1 keeps its integers' },
+      { format: 'q8', matrixCount: 1, why: 'Q8_0 is rounded to eight bits' },
+    ]);
+    // Five bits a weight of the 210 matrices, and nine of the embedding.
+    const embedding = 49152 * 576;
+    const matrices = report.parameterCount - embedding - 61 * 576;
+    expect(report.auto.weightBytes).toBe((matrices * 5) / 8 + (embedding * 9) / 8 + 61 * 576 * 4);
   });
 });
 
@@ -120,6 +130,7 @@ describe.skipIf(!isBuilt)(builtTitle, () => {
     const json = await stet(['inspect', tales, '--json']);
     const report = JSON.parse(json.stdout) as InspectReport;
     for (const { fingerprint } of report.formats) expect(text.stdout).toContain(fingerprint);
+    expect(text.stdout).toMatch(/^formats +bf16 for 43 matrices: BF16 as it is\nmemory auto +1/m);
     expect(await stet(['inspect', 'no-org/no-name'], { HF_HUB_CACHE: root })).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(

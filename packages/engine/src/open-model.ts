@@ -1,10 +1,10 @@
-import { StetError, type WeightFormat } from '@stet/backend';
-import type { LoadedModel } from '@stet/model';
+import { StetError } from '@stet/backend';
+import type { FormatOption, LoadedModel } from '@stet/model';
 
 /** How a model that is given by its path is loaded; see `LoadOptions` of `@stet/model`. */
 export interface OpenModelOptions {
-  /** Format of all matrices; `bf16` by default. It is part of the fingerprint. */
-  readonly format?: WeightFormat;
+  /** Format of all matrices, or `auto`, the default: what suits each of them. It is part of the fingerprint. */
+  readonly format?: FormatOption;
   /** Positions that are used, at most the model's own, which are the default. It is part of the fingerprint. */
   readonly contextLength?: number;
   readonly signal?: AbortSignal;

@@ -26,6 +26,7 @@ export const toyFacts = {
   rope: { type: 'default', theta: 10000 },
   parameterCount: 0,
   storage: { files: [], bytes: 0, tensorTypes: [] },
+  formats: [],
 } as const satisfies Partial<LoadedModel>;
 
 export interface FakeEngineOptions extends FakeBackendOptions {

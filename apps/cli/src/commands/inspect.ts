@@ -1,6 +1,12 @@
 import { isStetError, type StetErrorCode } from '@stet/backend';
 import type { RopeConfig } from '@stet/model';
-import { type InspectReport, inspectModel, type ShapeReport, type SpecialToken } from '../inspect-report.js';
+import {
+  type InspectReport,
+  inspectModel,
+  type LoadReport,
+  type ShapeReport,
+  type SpecialToken,
+} from '../inspect-report.js';
 import { onInterrupt } from '../interrupt.js';
 import { loadingLine } from '../loading-line.js';
 import { openModel } from '../open-engine.js';
@@ -32,7 +38,7 @@ export async function inspect(path: string, { json, template }: InspectOptions):
 async function examine(path: string, signal: AbortSignal): Promise<InspectReport> {
   const line = loadingLine(process.stderr);
   const open = async (tokenizer: 'required' | 'none'): Promise<InspectReport> => {
-    const choice = { model: path, format: 'bf16' } as const;
+    const choice = { model: path, format: 'auto' } as const;
     const model = await openModel(choice, { tokenizer, signal, onProgress: line.onProgress });
     try {
       return inspectModel(model);
@@ -60,7 +66,7 @@ const MAX_FILES = 8;
 const POSITIONS = 1000;
 
 function describe(report: InspectReport, templateLines: number): string[] {
-  const { name, architecture, parameterCount, shape, rope, storage, tokenizer, digest, formats } = report;
+  const { name, architecture, parameterCount, shape, rope, storage, tokenizer, digest, auto, formats } = report;
   const rows: [string, string][] = [
     ['model', name],
     ['architecture', `${architecture}, ${formatCount(parameterCount)} parameters`],
@@ -86,16 +92,26 @@ function describe(report: InspectReport, templateLines: number): string[] {
     ...(tokenizer ? [['  end', tokenizer.eos.map(describeToken).join(', ') || 'none'] as [string, string]] : []),
     ...(tokenizer ? describeTemplates(report.chatTemplates, templateLines) : []),
     ['sampling', describeDefaults(report.generationDefaults)],
-    ...formats.flatMap(({ format, weightBytes, kvBytesPerPosition, fingerprint }): [string, string][] => [
-      [
-        `memory ${format}`,
-        `${formatBytes(weightBytes)} of weights, ${formatBytes(kvBytesPerPosition * POSITIONS)} of K/V for ${POSITIONS} positions`,
-      ],
-      ['  fingerprint', fingerprint],
+    ...auto.uses.map(({ format, matrixCount, why }, i): [string, string] => [
+      i === 0 ? 'formats' : '',
+      `${format} for ${counted(matrixCount, 'matrix', 'matrices')}: ${why}`,
     ]),
+    ...describeLoad('auto', auto),
+    ...formats.flatMap((report) => describeLoad(report.format, report)),
     ['digest', digest],
   ];
   return rows.map(([label, value]) => `${label.padEnd(15)}${value}`.trimEnd());
+}
+
+function describeLoad(
+  format: string,
+  { weightBytes, kvBytesPerPosition, fingerprint }: LoadReport,
+): [string, string][] {
+  const kv = `${formatBytes(kvBytesPerPosition * POSITIONS)} of K/V for ${POSITIONS} positions`;
+  return [
+    [`memory ${format}`, `${formatBytes(weightBytes)} of weights, ${kv}`],
+    ['  fingerprint', fingerprint],
+  ];
 }
 
 function describeWindows({ windows, layerCount }: ShapeReport): string {
@@ -143,8 +159,8 @@ function listed(files: readonly string[]): string {
   return `${files.slice(0, MAX_FILES).join(', ')}${more}`;
 }
 
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
+function counted(count: number, what: string, many = `${what}s`): string {
+  return `${count} ${count === 1 ? what : many}`;
 }
 
 /** `134.5 M`. */
