@@ -22,7 +22,7 @@ const rowCount = fc.oneof(
 );
 const scale = fc.constantFrom(2 ** -20, 0.01, 1, 300);
 const seed = fc.integer({ min: 0, max: 2 ** 31 });
-const format = fc.constantFrom<WeightFormat>('bf16', 'q8');
+const format = fc.constantFrom<WeightFormat>('bf16', 'q8', 'q4');
 
 const cases: Readonly<Record<OpCase['kind'], fc.Arbitrary<OpCase>>> = {
   embed: fc.record({ rows, columns, format, seed }).map((c) => {

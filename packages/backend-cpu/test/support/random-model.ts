@@ -173,7 +173,7 @@ class RandomPlan {
   }
 
   #matrix(name: string, rows: number, columns: number): number {
-    const format: WeightFormat = this.#random.pick(['bf16', 'bf16', 'q8']);
+    const format: WeightFormat = this.#random.pick(['bf16', 'bf16', 'q8', 'q4']);
     return this.#weights.push({ kind: 'matrix', name, rows, columns, format }) - 1;
   }
 
