@@ -22,7 +22,7 @@ export function byteTokenizerJson() {
     pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
     post_processor: null,
     decoder: { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true, use_regex: true },
-    model: { type: 'BPE', unk_token: null, byte_fallback: false, vocab, merges: [] },
+    model: { type: 'BPE', unk_token: null, byte_fallback: false, vocab, merges: [] as [string, string][] },
   };
 }
 
