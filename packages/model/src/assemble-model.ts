@@ -8,7 +8,7 @@ import type { LoadedModel, LoadOptions, TensorTypeUse } from './loaded-model.js'
 import type { LoadedText } from './text/load-text.js';
 import type { FormatUse } from './weights/choose-formats.js';
 import type { StoredTensor, WeightPlaces } from './weights/stored-tensor.js';
-import { tensorWeights } from './weights/tensor-weights.js';
+import { exactValues, tensorWeights } from './weights/tensor-weights.js';
 
 /** What the reader of a format finds out; the rest of a loaded model follows from it. */
 export interface ModelParts {
@@ -47,6 +47,7 @@ export async function assembleModel(parts: ModelParts, options: LoadOptions): Pr
     plan,
     rope: parts.rope,
     weights: tensorWeights(source, tensors, places),
+    exactValues: (spec) => exactValues(source, tensors, places, spec),
     parameterCount: plan.weights.reduce((count, spec) => count + valueCount(spec), 0),
     storage: { files: digest.files, bytes: digest.bytes, tensorTypes: tensorTypes(tensors.values()) },
     formats: parts.formats,

@@ -1,4 +1,4 @@
-import type { Plan, WeightSource } from '@stet/backend';
+import type { Plan, WeightSource, WeightSpec } from '@stet/backend';
 import type { GenerationDefaults } from './config/generation-config.js';
 import type { RopeConfig } from './config/rope-config.js';
 import type { Hasher } from './digest/hasher.js';
@@ -38,6 +38,8 @@ export interface LoadedModel {
   /** How positions are rotated, before it became the plan's frequencies. */
   readonly rope: RopeConfig;
   readonly weights: WeightSource;
+  /** Values of a weight before the numerics round them, row-major: what accuracy is measured against. Absent where they are not at hand. */
+  readonly exactValues?: (spec: WeightSpec) => Promise<Float32Array>;
   /** Values of all weights; those of a tied head count once. */
   readonly parameterCount: number;
   readonly storage: Storage;

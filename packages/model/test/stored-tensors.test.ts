@@ -118,6 +118,7 @@ describe('weights from stored tensors', () => {
         const own = values.slice(before * columns, (before + rows) * columns);
         const inOrder = order === 'pairs' ? unpaired(own, columns, headSize) : own;
         expect(await tensorWeights(source, tensors, place).read(spec)).toEqual(expected(spec, inOrder));
+        expect(await exactValues(source, tensors, place, spec)).toEqual(inOrder);
       }),
       { numRuns: 300, seed: 3 },
     );
@@ -161,6 +162,8 @@ describe('weights from stored tensors', () => {
     const read = (size: number, place: Omit<TensorRows, 'tensor'>): Promise<WeightData> =>
       tensorWeights(source, tensors, at(place)).read({ kind: 'vector', name: 'w', size, role: 'bias' });
     expect(await read(24, {})).toEqual({ kind: 'vector', values });
+    const spec = { kind: 'vector', name: 'w', size: 24, role: 'bias' } as const;
+    expect(await exactValues(source, tensors, at({}), spec)).toEqual(values);
     const slice = { firstRow: 5, tensorRows: 24 };
     expect(await read(8, { slice })).toEqual({ kind: 'vector', values: values.slice(5, 13) });
     expect(await read(8, { slice, headRows: { order: 'pairs', headSize: 4 } })).toEqual({

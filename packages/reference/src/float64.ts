@@ -1,5 +1,6 @@
 import { assert, assertNever, checkPlan, checkWeightData, type Op, type Plan, type WeightSource } from '@stet/backend';
 import { dequantize } from './dequantize.js';
+import { linear64 } from './float64-linear.js';
 import { attention64, rmsNorm64, rope64, swiglu64 } from './float64-ops.js';
 
 /**
@@ -20,6 +21,16 @@ export async function loadFloat64(plan: Plan, source: WeightSource): Promise<Flo
     checkWeightData(spec, data);
     weights.push(dequantize(spec, data));
   }
+  return float64Of(plan, weights);
+}
+
+/** The same of values in f32, by `WeightId`, which may be those of a file before any format rounded them. */
+export function float64Of(plan: Plan, weights: readonly Float32Array[]): Float64Model {
+  checkPlan(plan);
+  plan.weights.forEach((spec, id) => {
+    const size = spec.kind === 'matrix' ? spec.rows * spec.columns : spec.size;
+    assert(weights[id]?.length === size, `${spec.name} has ${size} values`);
+  });
   return { logits: (tokens) => forward(plan, weights, tokens) };
 }
 
@@ -69,7 +80,7 @@ function runOp64(state: State, op: Exclude<Op, { kind: 'logits' }>): void {
       buffers[op.output] = rmsNorm64(buffers[op.input], weights[op.weight], op.epsilon);
       return;
     case 'linear':
-      buffers[op.output] = linear64(state, op.weight, op.bias, buffers[op.input]);
+      buffers[op.output] = linear(state, op.weight, op.bias, buffers[op.input]);
       return;
     case 'rope':
       rope64(buffers[op.buffer], op.headCount, plan.ropes[op.rope]);
@@ -100,22 +111,11 @@ function runOp64(state: State, op: Exclude<Op, { kind: 'logits' }>): void {
 
 function logits(state: State, op: Op & { kind: 'logits' }): Float64Array {
   const normed = rmsNorm64(state.buffers[op.input], state.weights[op.norm], op.epsilon);
-  return linear64(state, op.weight, op.bias, normed);
+  return linear(state, op.weight, op.bias, normed);
 }
 
-function linear64(state: State, weight: number, bias: number | undefined, input: Float64Array): Float64Array {
+function linear(state: State, weight: number, bias: number | undefined, input: Float64Array): Float64Array {
   const spec = state.plan.weights[weight];
   assert(spec.kind === 'matrix', 'a linear has a matrix');
-  const { rows, columns } = spec;
-  const matrix = state.weights[weight];
-  const rowCount = input.length / columns;
-  const output = new Float64Array(rowCount * rows);
-  for (let row = 0; row < rowCount; row++) {
-    for (let n = 0; n < rows; n++) {
-      let sum = bias === undefined ? 0 : state.weights[bias][n];
-      for (let k = 0; k < columns; k++) sum += matrix[n * columns + k] * input[row * columns + k];
-      output[row * rows + n] = sum;
-    }
-  }
-  return output;
+  return linear64(state.weights[weight], spec.columns, input, bias === undefined ? undefined : state.weights[bias]);
 }

@@ -50,6 +50,16 @@ export async function readMatrix(
   return target;
 }
 
+/** All values of a matrix, decoded and not encoded. */
+export async function matrixValues(source: FileSource, stored: StoredRows, spec: MatrixSpec): Promise<Float32Array> {
+  const { tensor, firstRow, rowBytes } = stored;
+  const start = tensor.start + firstRow * rowBytes;
+  const bytes = await source.read(tensor.file, start, start + spec.rows * rowBytes);
+  const values = new Float32Array(spec.rows * spec.columns);
+  decodeRows(stored, bytes, values, spec.rows);
+  return values;
+}
+
 /** Memory for decoded values that is used again and again; what it gave is valid until it is asked again. */
 export class Scratch {
   #memory = new Float32Array(0);

@@ -1,7 +1,7 @@
-import { isStetError, StetError, type WeightData, type WeightSource, type WeightSpec } from '@stet/backend';
+import { isStetError, StetError, type WeightSource, type WeightSpec } from '@stet/backend';
 import { encodeWeight } from '@stet/backend/numerics';
 import type { FileSource } from '../files/source.js';
-import { readMatrix, Scratch, unpairedRow } from './read-matrix.js';
+import { matrixValues, readMatrix, Scratch, unpairedRow } from './read-matrix.js';
 import { ownPlaces, type StoredRows, storedRows } from './stored-rows.js';
 import type { StoredTensor, WeightPlaces } from './stored-tensor.js';
 
@@ -22,7 +22,7 @@ export function tensorWeights(
       try {
         return spec.kind === 'matrix'
           ? await readMatrix(source, stored, spec, scratch)
-          : await readVector(source, stored, spec);
+          : encodeWeight(spec, await vectorValues(source, stored, spec));
       } catch (cause) {
         if (!isStetError(cause) || cause.code !== 'STET_ERR_BAD_WEIGHTS') throw cause;
         const { file, name } = stored.tensor;
@@ -33,12 +33,26 @@ export function tensorWeights(
   };
 }
 
+/**
+ * The values of a weight as the files have them, before the numerics round them, row-major: what accuracy is measured
+ * against. Rejects like the reads of {@link tensorWeights}.
+ */
+export async function exactValues(
+  source: FileSource,
+  tensors: ReadonlyMap<string, StoredTensor>,
+  places: WeightPlaces,
+  spec: WeightSpec,
+): Promise<Float32Array> {
+  const stored = storedRows(spec, tensors, places);
+  return spec.kind === 'matrix' ? matrixValues(source, stored, spec) : vectorValues(source, stored, spec);
+}
+
 /** A vector is small: it is read as a whole, also where several share a tensor. */
-async function readVector(
+async function vectorValues(
   source: FileSource,
   { tensor, firstRow, pairedHeadSize, decode }: StoredRows,
   spec: WeightSpec & { kind: 'vector' },
-): Promise<WeightData> {
+): Promise<Float32Array> {
   const all = new Float32Array(tensor.shape[0]!);
   decode(await source.read(tensor.file, tensor.start, tensor.end), all);
   const stored = all.subarray(firstRow, firstRow + spec.size);
@@ -46,5 +60,5 @@ async function readVector(
   stored.forEach((value, row) => {
     values[pairedHeadSize === undefined ? row : unpairedRow(row, pairedHeadSize)] = value;
   });
-  return encodeWeight(spec, values);
+  return values;
 }
