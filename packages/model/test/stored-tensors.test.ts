@@ -11,6 +11,7 @@ import {
 } from '@stet/model';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { exactValues } from '../src/weights/tensor-weights.js';
 
 const FILE = 'weights.bin';
 
