@@ -1,10 +1,9 @@
-import type { WeightFormat } from '@stet/backend';
 import { createCpuBackend } from '@stet/backend-cpu';
 import { createEngine, type StetEngine } from '@stet/engine';
 import { loadModelPath } from '@stet/model/node';
 import { type LoopStream, runClosedLoop } from './closed-loop.js';
+import { type FormatCase, formatCases } from './formats.js';
 import type { BenchOptions } from './options.js';
-import { ownFormat } from './peers/stet-contenders.js';
 import type { BenchResult } from './result.js';
 import { median, rounded } from './stats.js';
 import { readText } from './texts.js';
@@ -21,7 +20,7 @@ type CaseName = keyof typeof CASES;
 
 /** Tokens per second of all streams together, and what deterministic ones cost. */
 export interface DeterminismCost {
-  readonly format: WeightFormat;
+  readonly format: string;
   readonly tokensPerSecond: Readonly<Record<CaseName, { readonly median: number; readonly best: number }>>;
   /** Share of the rate without deterministic requests that one of eleven takes, in per cent. */
   readonly costOfOnePercent: number;
@@ -31,7 +30,7 @@ export interface DeterminismCost {
 
 interface CostOptions {
   readonly model: string;
-  readonly format: WeightFormat;
+  readonly format: FormatCase;
   readonly threads: number;
   readonly rounds: number;
   readonly outputTokens: number;
@@ -42,7 +41,7 @@ interface CostOptions {
 export async function measureDeterminism(options: BenchOptions): Promise<BenchResult> {
   const { model = 'tales', threads, quick } = options;
   const rounds = options.rounds ?? (quick ? 3 : 7);
-  const format = await ownFormat(model);
+  const { own: format } = await formatCases(model);
   const cost = await determinismCost({
     model,
     format,
@@ -92,8 +91,8 @@ export async function determinismCost(
     for (let round = 0; round <= rounds; round++) {
       log(
         round === 0
-          ? `${format}, deterministic requests: warming up`
-          : `${format}, deterministic requests: round ${round} of ${rounds}`,
+          ? `${format.title}, deterministic requests: warming up`
+          : `${format.title}, deterministic requests: round ${round} of ${rounds}`,
       );
       for (let turn = 0; turn < names.length; turn++) {
         const name = names[(round + turn) % names.length]!;
@@ -104,13 +103,13 @@ export async function determinismCost(
       }
     }
     const { fingerprint, device } = engines.auto.info;
-    return { ...costOf(format, rates), fingerprint, device };
+    return { ...costOf(format.title, rates), fingerprint, device };
   } finally {
     for (const engine of Object.values(engines)) await engine.close();
   }
 }
 
-export function costOf(format: WeightFormat, rates: ReadonlyMap<CaseName, readonly number[]>): DeterminismCost {
+export function costOf(format: string, rates: ReadonlyMap<CaseName, readonly number[]>): DeterminismCost {
   const figure = (name: CaseName) => {
     const rounds = rates.get(name) ?? [];
     return { median: rounded(median(rounds), 1), best: rounded(Math.max(...rounds), 1) };
@@ -140,7 +139,7 @@ async function promptTokens(path: string): Promise<number[]> {
 
 function openEngine(
   model: string,
-  format: WeightFormat,
+  { format }: FormatCase,
   threads: number,
   policy: 'auto' | 'direct',
 ): Promise<StetEngine> {

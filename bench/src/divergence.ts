@@ -29,14 +29,37 @@ export function compareLogits(
   return { meanKl: divergence / count, perplexity: Math.exp(surprise / count), top1: agreements / count };
 }
 
+/** Over several texts, each with so many predicted tokens, which count alike. */
+export function overTexts(
+  parts: readonly { readonly divergence: Divergence; readonly predicted: number }[],
+): Divergence {
+  const total = parts.reduce((sum, { predicted }) => sum + predicted, 0);
+  const mean = (value: (divergence: Divergence) => number): number =>
+    parts.reduce((sum, { divergence, predicted }) => sum + value(divergence) * predicted, 0) / total;
+  return {
+    meanKl: mean(({ meanKl }) => meanKl),
+    perplexity: Math.exp(mean(({ perplexity }) => Math.log(perplexity))),
+    top1: mean(({ top1 }) => top1),
+  };
+}
+
 /** Natural logarithms of the probabilities of logits[start .. start + size - 1]. */
 export function logSoftmax(logits: ArrayLike<number>, start: number, size: number): Float64Array {
-  const values = Float64Array.from({ length: size }, (_, id) => logits[start + id]!);
-  const largest = values.reduce((a, b) => Math.max(a, b));
-  const normalizer = largest + Math.log(values.reduce((sum, value) => sum + Math.exp(value - largest), 0));
-  return values.map((value) => value - normalizer);
+  const values = new Float64Array(size);
+  let largest = Number.NEGATIVE_INFINITY;
+  for (let id = 0; id < size; id++) {
+    values[id] = logits[start + id]!;
+    largest = Math.max(largest, values[id]!);
+  }
+  let sum = 0;
+  for (let id = 0; id < size; id++) sum += Math.exp(values[id]! - largest);
+  const normalizer = largest + Math.log(sum);
+  for (let id = 0; id < size; id++) values[id]! -= normalizer;
+  return values;
 }
 
 function best(values: Float64Array): number {
-  return values.reduce((top, value, id) => (value > values[top]! ? id : top), 0);
+  let top = 0;
+  for (let id = 1; id < values.length; id++) if (values[id]! > values[top]!) top = id;
+  return top;
 }

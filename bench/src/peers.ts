@@ -1,13 +1,13 @@
-import type { WeightFormat } from '@stet/backend';
 import { loadModelPath } from '@stet/model/node';
 import { type DeterminismCost, determinismCost, determinismRows } from './determinism.js';
+import { type FormatCase, formatCases } from './formats.js';
 import { markdownTable } from './models/markdown.js';
 import type { BenchOptions } from './options.js';
 import { type Contender, takeTurns } from './peers/contender.js';
 import { llamaCpp } from './peers/llama-cpp.js';
 import { type NodeLlamaCpp, startNodeLlamaCpp, whyNoNodeLlamaCpp } from './peers/node-llama-cpp.js';
 import { type Figures, figureRow, figuresOf, type Ratios, ratiosOf } from './peers/report.js';
-import { engineName, openStetModels, ownFormat, type StetModels, stetContenders } from './peers/stet-contenders.js';
+import { engineName, openStetModels, type StetModels, stetContenders } from './peers/stet-contenders.js';
 import { PREFILL_TOKENS, PROMPT_TOKENS, workloadsOf } from './peers/workloads.js';
 import type { BenchResult } from './result.js';
 import { readText } from './texts.js';
@@ -33,15 +33,16 @@ export async function measurePeers(options: BenchOptions): Promise<BenchResult> 
   if (model === undefined) throw new Error('give --model FILE: a .gguf file, which all contenders can read');
   const size = SIZES[quick ? 'quick' : 'full'];
   const rounds = options.rounds ?? size.rounds;
-  const own = await ownFormat(model);
+  const { all, own } = await formatCases(model);
   const workloads = workloadsOf(await tokensOf(model), size.outputTokens);
-  const field = await gather(model, options);
+  const field = await gather(model, all, options);
   try {
     const rates = await takeTurns(field.contenders, workloads, rounds, console.error);
     const figures = new Map(Array.from(rates, ([name, byName]) => [name, figuresOf(byName)]));
     const costs: DeterminismCost[] = [];
-    for (const { format } of field.stet.opened) {
-      if (quick && format !== own) continue;
+    for (const format of all) {
+      const isOpen = field.stet.opened.some(({ title }) => title === format.title);
+      if (!isOpen || (quick && format !== own)) continue;
       const outputTokens = quick ? 48 : 96;
       costs.push(await determinismCost({ model, format, threads, rounds, outputTokens, log: console.error }));
     }
@@ -52,15 +53,19 @@ export async function measurePeers(options: BenchOptions): Promise<BenchResult> 
   }
 }
 
-async function gather(model: string, { threads, llamaBench, llamaModels }: BenchOptions): Promise<Field> {
+async function gather(
+  model: string,
+  formats: readonly FormatCase[],
+  { threads, llamaBench, llamaModels }: BenchOptions,
+): Promise<Field> {
   const programs = llamaBench === undefined ? [] : llamaContenders(model, llamaBench, llamaModels, threads);
   const skipped: Record<string, string> = {};
   if (llamaBench === undefined)
     skipped['llama.cpp'] = 'give --llama-bench FOLDER with llama-bench and llama-batched-bench';
   const missing = whyNoNodeLlamaCpp(model);
   if (missing !== undefined) skipped['node-llama-cpp'] = missing;
-  const stet = await openStetModels(model, threads);
-  for (const { format, reason } of stet.skipped) skipped[`stet ${format}`] = reason;
+  const stet = await openStetModels(model, formats, threads);
+  for (const { title, reason } of stet.skipped) skipped[`stet ${title}`] = reason;
   for (const [name, reason] of Object.entries(skipped)) console.error(`SKIPPED ${name}: ${reason}`);
   const node = missing === undefined ? await startNodeLlamaCpp(model, threads) : undefined;
   const contenders = [...stet.opened.flatMap(stetContenders), ...(node ? [node] : []), ...programs];
@@ -88,7 +93,7 @@ async function tokensOf(path: string): Promise<number[]> {
 
 interface Found {
   readonly model: string;
-  readonly own: WeightFormat;
+  readonly own: FormatCase;
   readonly rounds: number;
   readonly size: (typeof SIZES)[keyof typeof SIZES];
   readonly field: Field;
@@ -105,8 +110,8 @@ function resultOf({ model, own, rounds, size, field, figures, costs, options }: 
     markdownTable(costs.flatMap(determinismRows)),
   ];
   const against = field.node && figures.get(field.node.name);
-  const ours = figures.get(engineName(own, 'fast'));
-  const { info } = field.stet.opened[0]!.engine;
+  const ours = figures.get(engineName(own.title, 'fast'));
+  const { info } = (field.stet.opened.find(({ title }) => title === own.title) ?? field.stet.opened[0]!).engine;
   return {
     workload:
       `prefill of ${PREFILL_TOKENS} tokens up to the next token; 1, 8 and 16 greedy streams of ${size.outputTokens} tokens after ` +
@@ -118,7 +123,7 @@ function resultOf({ model, own, rounds, size, field, figures, costs, options }: 
     tables,
     json: {
       ...(against &&
-        ours && { ratio: ratiosOf(ours, against), of: engineName(own, 'fast'), against: field.node?.name }),
+        ours && { ratio: ratiosOf(ours, against), of: engineName(own.title, 'fast'), against: field.node?.name }),
       ratios: allRatios(field, figures),
       figures: Object.fromEntries(figures),
       deterministic: costs,

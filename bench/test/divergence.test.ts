@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareLogits, logSoftmax } from '../src/divergence.js';
+import { compareLogits, logSoftmax, overTexts } from '../src/divergence.js';
 
 const LN2 = Math.log(2);
 
@@ -47,5 +47,16 @@ describe('compareLogits', () => {
     expect(perplexity).toBeCloseTo(Math.sqrt(2 * 4), 12);
     expect(meanKl).toBeCloseTo(0.25 * LN2, 12);
     expect(top1).toBe(0);
+  });
+});
+
+describe('overTexts', () => {
+  it('counts every predicted token alike, whichever text it is of', () => {
+    const short = { divergence: { meanKl: 4, perplexity: 8, top1: 0 }, predicted: 1 };
+    const long = { divergence: { meanKl: 0, perplexity: 1, top1: 1 }, predicted: 3 };
+    const { meanKl, perplexity, top1 } = overTexts([short, long]);
+    expect(meanKl).toBe(1);
+    expect(perplexity).toBeCloseTo(8 ** 0.25, 12);
+    expect(top1).toBe(0.75);
   });
 });

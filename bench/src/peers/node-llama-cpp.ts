@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { peersFolder } from '../folders.js';
 import type { Contender } from './contender.js';
 import { type RunTimes, rateOf } from './rates.js';
 
-const folder = new URL('../peers/', import.meta.url);
 const INSTALL = 'npm ci --prefix bench/peers --ignore-scripts';
 
 type Answer =
@@ -22,14 +22,14 @@ export interface NodeLlamaCpp extends Contender {
 /** Why node-llama-cpp cannot run here, with the line that installs it; undefined where it can. */
 export function whyNoNodeLlamaCpp(model: string): string | undefined {
   if (!model.endsWith('.gguf')) return 'node-llama-cpp reads .gguf files alone';
-  if (!existsSync(new URL('node_modules/node-llama-cpp/package.json', folder)))
+  if (!existsSync(new URL('node_modules/node-llama-cpp/package.json', peersFolder)))
     return `node-llama-cpp is not installed (it takes 730 MB): ${INSTALL}`;
   return undefined;
 }
 
 /** node-llama-cpp in a process of its own, on the file as it is. */
 export async function startNodeLlamaCpp(model: string, threads: number): Promise<NodeLlamaCpp> {
-  const child = fork(fileURLToPath(new URL('node-llama-cpp.mjs', folder)), {
+  const child = fork(fileURLToPath(new URL('node-llama-cpp.mjs', peersFolder)), {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   try {

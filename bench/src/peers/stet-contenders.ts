@@ -1,25 +1,15 @@
-import {
-  assert,
-  type Backend,
-  type Batch,
-  formatsOf,
-  isStetError,
-  OUTPUT_ARGMAX,
-  type Step,
-  type WeightFormat,
-  weightFormats,
-} from '@stet/backend';
+import { assert, type Backend, type Batch, isStetError, OUTPUT_ARGMAX, type Step } from '@stet/backend';
 import { createCpuBackend } from '@stet/backend-cpu';
 import { createEngine, type StetEngine } from '@stet/engine';
-import { loadModelPath } from '@stet/model/node';
 import { joinBatches, rowsOf } from '../batches.js';
+import type { FormatCase } from '../formats.js';
 import type { Contender } from './contender.js';
 import { type RunTimes, rateOf } from './rates.js';
 import type { Workload } from './workloads.js';
 
 /** A model in one format: an engine, and its backend for runs that bypass it. */
 export interface StetModel {
-  readonly format: WeightFormat;
+  readonly title: string;
   readonly engine: StetEngine;
   readonly backend: Backend;
 }
@@ -27,32 +17,25 @@ export interface StetModel {
 export interface StetModels {
   readonly opened: readonly StetModel[];
   /** Formats that cannot be had here, and why. */
-  readonly skipped: readonly { readonly format: WeightFormat; readonly reason: string }[];
+  readonly skipped: readonly { readonly title: string; readonly reason: string }[];
 }
 
-/** The format that the loader gives a model when nobody asks for one; of a mixed model, that of fewest bits. */
-export async function ownFormat(path: string): Promise<WeightFormat> {
-  const model = await loadModelPath(path);
-  await model.close();
-  return weightFormats.findLast((format) => formatsOf(model.plan).includes(format))!;
-}
-
-/** Opens the model in every format. Deterministic requests run canonical rows alone, ordinary ones fast rows. */
-export async function openStetModels(path: string, threads: number): Promise<StetModels> {
+/** Opens the model in every one of the formats that runs here. Deterministic requests run canonical rows alone, ordinary ones fast rows. */
+export async function openStetModels(path: string, cases: readonly FormatCase[], threads: number): Promise<StetModels> {
   const opened: StetModel[] = [];
-  const skipped: { format: WeightFormat; reason: string }[] = [];
-  for (const format of weightFormats) {
+  const skipped: { title: string; reason: string }[] = [];
+  for (const one of cases) {
     try {
-      opened.push(await openStetModel(path, format, threads));
+      opened.push(await openStetModel(path, one, threads));
     } catch (error) {
       if (!isStetError(error) || error.code !== 'STET_ERR_UNSUPPORTED') throw error;
-      skipped.push({ format, reason: error.message });
+      skipped.push({ title: one.title, reason: error.message });
     }
   }
   return { opened, skipped };
 }
 
-async function openStetModel(path: string, format: WeightFormat, threads: number): Promise<StetModel> {
+async function openStetModel(path: string, { title, format }: FormatCase, threads: number): Promise<StetModel> {
   let backend: Backend | undefined;
   const engine = await createEngine({
     model: path,
@@ -66,25 +49,25 @@ async function openStetModel(path: string, format: WeightFormat, threads: number
     prefixCache: 'off',
   });
   assert(backend, 'an engine has a backend');
-  return { format, engine, backend };
+  return { title, engine, backend };
 }
 
 /** Both schedules of a model, through the engine and by the backend alone. */
-export function stetContenders({ format, engine, backend }: StetModel): Contender[] {
+export function stetContenders({ title, engine, backend }: StetModel): Contender[] {
   return (['fast', 'canonical'] as const).flatMap((schedule): Contender[] => [
     {
-      name: engineName(format, schedule),
+      name: engineName(title, schedule),
       run: async (workload) => rateOf(workload, await generateAll(engine, workload, schedule)),
     },
     {
-      name: `stet ${format} ${schedule}, forward alone`,
+      name: `${engineName(title, schedule)}, forward alone`,
       run: async (workload) => rateOf(workload, await forwardAll(backend, workload, schedule)),
     },
   ]);
 }
 
-export function engineName(format: WeightFormat, schedule: keyof Step): string {
-  return `stet ${format} ${schedule}`;
+export function engineName(title: string, schedule: keyof Step): string {
+  return `stet ${title} ${schedule}`;
 }
 
 async function generateAll(engine: StetEngine, workload: Workload, schedule: keyof Step): Promise<RunTimes> {

@@ -1,0 +1,8 @@
+/**
+ * Folders beside src/ and dist/. They are looked up here and not where they are used, because this file is as deep in
+ * the source tree as the built one is.
+ */
+export const benchFolder = new URL('../', import.meta.url);
+export const peersFolder = new URL('peers/', benchFolder);
+/** What takes long and does not change; ignored by git. */
+export const cacheFolder = new URL('cache/', benchFolder);
