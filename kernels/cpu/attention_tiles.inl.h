@@ -32,6 +32,7 @@ inline void configureTiles(int queries) {
   TileConfig config;
   for (int tile = 0; tile < 6; tile++) config.rows[tile] = static_cast<uint8_t>(queries);
   config.rows[6] = config.rows[7] = 16;
+  publish(&config);
   _tile_loadconfig(&config);
 }
 
@@ -65,6 +66,7 @@ inline void addScores(const KvLayout& layout, const Chunk& chunk, int b, int t, 
 
 inline void scoreTiles(const KvLayout& layout, const Chunk& chunk, float scale, int queries, TileScratch& scratch) {
   constexpr size_t stride = sizeof(TileQuery);
+  publish(&scratch);
   for (int b = 0; b < layout.blocks; b++) {
     _tile_loadd(4, scratch.queries[0].operands[b][0], stride);
     _tile_loadd(5, scratch.queries[0].operands[b][1], stride);
@@ -105,6 +107,7 @@ inline void valueTiles(const KvLayout& layout, const Chunk& chunk, int b, int qu
   using S = VnniLanes;
   constexpr size_t stride = sizeof(TileQuery);
   gatherValues(layout, chunk, b, scratch);
+  publish(&scratch);
   _tile_loadd(4, scratch.queries[0].weightHigh, stride);
   _tile_loadd(5, scratch.queries[0].weightLow, stride);
   _tile_zero(0);

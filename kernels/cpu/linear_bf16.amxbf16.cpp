@@ -13,6 +13,7 @@ void configure(int upper, int lower) {
   config.rows[0] = config.rows[1] = config.rows[4] = static_cast<uint8_t>(upper);
   config.rows[2] = config.rows[3] = config.rows[5] = static_cast<uint8_t>(lower ? lower : 1);
   config.rows[6] = config.rows[7] = 16;
+  publish(&config);
   _tile_loadconfig(&config);
 }
 
@@ -75,6 +76,7 @@ void tileLinear(const Matrix& matrix, const std::byte* prepared, int32_t rowCoun
   const LinearOutput to{output, outputStride, bias, matrix.rows};
   const int strip = rowCount <= 32 ? tileEnd - tileBegin : stripTiles(linear.tileWords * sizeof(uint32_t), 2);
   int configured = 0;
+  publish(prepared);
   for (int tile = tileBegin; tile < tileEnd; tile += strip) {
     const int end = tile + strip < tileEnd ? tile + strip : tileEnd;
     for (int row = 0; row < rowCount; row += 32) {
