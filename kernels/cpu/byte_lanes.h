@@ -12,8 +12,8 @@ struct ScalarByteLanes : ScalarLanes {
   // A block's dot products begin at `start`, add a quad of four weights and four int8 in each lane, and finish as i32.
   template <class Format> static I begin(I start) { return start; }
   template <class Format> static I addQuad(I acc, I weights, I x) { return dotStored(acc, weights, x); }
-  // `start` again, for lanes that cannot carry it; it must be the same in all of them.
-  template <class Format> static I finish(I acc, int32_t) { return acc; }
+  // `start` again, for lanes that cannot carry it.
+  template <class Format> static I finish(I acc, I) { return acc; }
 };
 
 struct ScalarByteShape {

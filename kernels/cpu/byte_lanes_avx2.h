@@ -14,8 +14,8 @@ struct Avx2ByteLanes : Avx2Lanes {
   template <class Format> static I addQuad(I acc, I weights, I x) {
     return Format::unsignedWeights ? addH(acc, _mm256_maddubs_epi16(weights, x)) : dotStored(acc, weights, x);
   }
-  template <class Format> static I finish(I acc, int32_t start) {
-    return Format::unsignedWeights ? addI(pairSumsH(acc), splatI(start)) : acc;
+  template <class Format> static I finish(I acc, I start) {
+    return Format::unsignedWeights ? addI(pairSumsH(acc), start) : acc;
   }
 };
 

@@ -8,11 +8,12 @@ namespace {
 
 struct VnniByteLanes : VnniLanes {
   static I xorI(I a, I b) { return _mm512_xor_si512(a, b); }
+  static I subBytes(I a, I b) { return _mm512_sub_epi8(a, b); }
   static I loadWords(const uint16_t* p) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 
   template <class Format> static I begin(I start) { return start; }
   template <class Format> static I addQuad(I acc, I weights, I x) { return dotStored(acc, weights, x); }
-  template <class Format> static I finish(I acc, int32_t) { return acc; }
+  template <class Format> static I finish(I acc, I) { return acc; }
 };
 
 struct VnniByteShape {

@@ -10,7 +10,7 @@ struct AvxVnniByteLanes : Avx2ByteLanes {
 
   template <class Format> static I begin(I start) { return start; }
   template <class Format> static I addQuad(I acc, I weights, I x) { return _mm256_dpbusd_avx_epi32(acc, weights, x); }
-  template <class Format> static I finish(I acc, int32_t) { return acc; }
+  template <class Format> static I finish(I acc, I) { return acc; }
 };
 
 }  // namespace

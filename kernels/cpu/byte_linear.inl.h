@@ -1,11 +1,11 @@
 // The byte linears (`q8`, `q4`) over a set of lanes: prepared inputs (rowCount, columns) x weights (rows, columns) ->
 // output (rowCount, rows). Dot products of a block accumulate in i32, any order.
-// Both schedules: f32, blocks ascending within segments of 8, high plane, low plane, then `q4`'s minimum; segments
+// Both schedules: f32, blocks ascending within segments of 8, high plane, low plane, then `q4`'s centre; segments
 // ascending; then the bias. How a segment's sum is scaled: byte_input.inl.h.
 // `Format` says how a block of a tile is stored (linear_q8.inl.h, linear_q4.inl.h):
-//   unsignedWeights, minima; steps, stepQuads: quads are read in so many steps, each `stepQuads` of them, `steps` apart;
+//   unsignedWeights, centres; steps, stepQuads: quads are read in so many steps, each `stepQuads` of them, `steps` apart;
 //   Vector<S>: one vector of outputs of a tile, with quads(b, step, emit): calls emit(i, four weights of each output) for
-//   each quad of a step, scale(b) and minimum(b): f32, a lane an output.
+//   each quad of a step, scale(b) and centre(b): f32, a lane an output.
 #pragma once
 #include "byte_input.inl.h"
 #include "linear_bf16.inl.h"
@@ -60,15 +60,16 @@ inline __attribute__((always_inline)) void addBlock(const typename Format::templ
   using I = typename S::I;
   using F = typename S::F;
   const size_t rowBytes = layout.bytes();
+  const auto start = [&](int r, int plane) __attribute__((always_inline)) {
+    return S::splatI(ScalarLanes::loadI(layout.start(input + static_cast<size_t>(r) * rowBytes, plane) + b * 4));
+  };
   I sums[2][rows][vectors];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++) {
-    I start[2];
-    Format::template start<S>(layout, input + static_cast<size_t>(r) * rowBytes, b, start);
+#pragma GCC unroll 2
+    for (int plane = 0; plane < 2; plane++) {
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) {
-      sums[0][r][v] = S::template begin<Format>(start[0]);
-      sums[1][r][v] = S::template begin<Format>(start[1]);
+      for (int v = 0; v < vectors; v++) sums[plane][r][v] = S::template begin<Format>(start(r, plane));
     }
   }
   const std::byte* x = input + static_cast<size_t>(b) * blockElements;
@@ -99,15 +100,15 @@ inline __attribute__((always_inline)) void addBlock(const typename Format::templ
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
       const std::byte* row = input + static_cast<size_t>(r) * rowBytes;
-      const I high = S::template finish<Format>(sums[0][r][v], sumStart<S>);
+      const I high = S::template finish<Format>(sums[0][r][v], start(r, 0));
       F term;
       if constexpr (S::width > 1) term = S::multiplyAddExact(S::fromBits(high), scale, magicScale);
       else term = S::mul(S::toFloat(high), scale);
       F sum = S::multiplyAddExact(segment[r][v], S::splat(reinterpret_cast<const float*>(layout.rescale(row))[b]), term);
-      sum = S::multiplyAddExact(S::toFloat(S::template finish<Format>(sums[1][r][v], 0)), lowScale, sum);
-      if constexpr (Format::minima) {
-        const F factor = S::splat(reinterpret_cast<const float*>(layout.minimumFactor(row))[b]);
-        sum = S::multiplyAddExact(weights[v].minimum(b), factor, sum);
+      sum = S::multiplyAddExact(S::toFloat(S::template finish<Format>(sums[1][r][v], start(r, 1))), lowScale, sum);
+      if constexpr (Format::centres) {
+        const F factor = S::splat(reinterpret_cast<const float*>(layout.centreFactor(row))[b]);
+        sum = S::multiplyAddExact(weights[v].centre(b), factor, sum);
       }
       segment[r][v] = sum;
     }

@@ -51,27 +51,17 @@ template <int tiles> inline __attribute__((always_inline)) void loadOperands(con
 }
 
 // Numbers of tiles are part of an instruction, so they must stand as literals.
-template <class Format, int tiles, int parity> inline __attribute__((always_inline)) void multiplyBlock() {
+template <int tiles, int parity> inline __attribute__((always_inline)) void multiplyBlock() {
   if constexpr (parity == 0) {
     _tile_zero(4);
     if constexpr (tiles == 2) _tile_zero(5);
-    if constexpr (Format::unsignedWeights) {
-      _tile_dpbsud(4, 0, 1);
-      if constexpr (tiles == 2) _tile_dpbsud(5, 0, 2);
-    } else {
-      _tile_dpbssd(4, 0, 1);
-      if constexpr (tiles == 2) _tile_dpbssd(5, 0, 2);
-    }
+    _tile_dpbssd(4, 0, 1);
+    if constexpr (tiles == 2) _tile_dpbssd(5, 0, 2);
   } else {
     _tile_zero(6);
     if constexpr (tiles == 2) _tile_zero(7);
-    if constexpr (Format::unsignedWeights) {
-      _tile_dpbsud(6, 0, 1);
-      if constexpr (tiles == 2) _tile_dpbsud(7, 0, 2);
-    } else {
-      _tile_dpbssd(6, 0, 1);
-      if constexpr (tiles == 2) _tile_dpbssd(7, 0, 2);
-    }
+    _tile_dpbssd(6, 0, 1);
+    if constexpr (tiles == 2) _tile_dpbssd(7, 0, 2);
   }
 }
 
@@ -94,7 +84,7 @@ template <class Format, int rows, int tiles> struct SegmentSums {
   const int begin;
   const size_t rowWords;
   const float* const rescale;
-  const float* const minimumFactor;
+  const float* const centreFactor;
   const Ahead ahead;
   __m512 segment[rows][tiles];
 
@@ -103,7 +93,7 @@ template <class Format, int rows, int tiles> struct SegmentSums {
         begin(part.begin),
         rowWords(part.layout.bytes() / sizeof(float)),
         rescale(reinterpret_cast<const float*>(part.layout.rescale(part.input)) + begin),
-        minimumFactor(reinterpret_cast<const float*>(part.layout.minimumFactor(part.input)) + begin),
+        centreFactor(reinterpret_cast<const float*>(part.layout.centreFactor(part.input)) + begin),
         ahead(part.ahead) {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
@@ -129,8 +119,8 @@ template <class Format, int rows, int tiles> struct SegmentSums {
         const __m512 high = S::multiplyAddExact(toMagic(place), scale, magicScale);
         const __m512 low = S::multiplyAddExact(toMagic(place + tileOutputs), lowScale, magicLowScale);
         segment[r][t] = S::add(S::multiplyAddExact(segment[r][t], S::splat(rescale[column]), high), low);
-        if constexpr (Format::minima) {
-          segment[r][t] = S::multiplyAddExact(weights[t].minimum(begin + i), S::splat(minimumFactor[column]), segment[r][t]);
+        if constexpr (Format::centres) {
+          segment[r][t] = S::multiplyAddExact(weights[t].centre(begin + i), S::splat(centreFactor[column]), segment[r][t]);
         }
       }
     }
@@ -160,15 +150,15 @@ void addSegment(const typename Format::template Vector<VnniByteLanes> (&weights)
   };
   // Block i's products are stored, those of the next begun, and the block before added.
   load(0);
-  multiplyBlock<Format, tiles, 0>();
+  multiplyBlock<tiles, 0>();
   load(1);
   for (int i = 0; i < count; i += 2) {
-    if (i + 1 < count) multiplyBlock<Format, tiles, 1>();
+    if (i + 1 < count) multiplyBlock<tiles, 1>();
     load(i + 2);
     storeBlock<tiles, 0>(sums);
     if (i > 0) segment.addBlock(i - 1, sums + 2 * tileSums);
     if (i + 1 == count) break;
-    if (i + 2 < count) multiplyBlock<Format, tiles, 0>();
+    if (i + 2 < count) multiplyBlock<tiles, 0>();
     load(i + 3);
     storeBlock<tiles, 1>(sums);
     segment.addBlock(i, sums);

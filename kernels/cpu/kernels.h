@@ -25,7 +25,7 @@ struct Matrix {
 
 // As the host delivers it, `blocks` being ceil(columns/32): bf16 bits (rows x columns); or q8 quants (rows x blocks x 32) with
 // scales (rows x blocks) of 5 significant bits; or q4 nibbles (rows x blocks x 16; byte i holds element i in its low half and
-// element i + 16 in its high half) with bf16 bits of scales and minima (rows x blocks).
+// element i + 16 in its high half) with bf16 bits of scales and centres (rows x blocks).
 struct MatrixSource {
   Format format;
   int32_t rows;
@@ -35,7 +35,7 @@ struct MatrixSource {
   const float* scales;
   const uint8_t* nibbles;
   const uint16_t* scales16;
-  const uint16_t* minima16;
+  const uint16_t* centres16;
 };
 
 // Attention of `rowCount` consecutive rows of one sequence over one K/V head of one layer.

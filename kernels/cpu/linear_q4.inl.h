@@ -1,7 +1,7 @@
 // linear_q4: how `q4` weights are packed, for the byte linears of byte_linear.inl.h and byte_tiles.inl.h.
 // Packed: [tile of 16 outputs][block of 32 inputs]{ [4 quads of inputs][16 outputs][4 inputs] bytes, inputs 0..15 in the low
-// halves, 16..31 in the high ones, [16 outputs] bf16 scales, [16 outputs] bf16 minima }, the same on every instruction set.
-// embed: row `token` -> output (columns) = fl(quant * scale + minimum), the product exact.
+// halves, 16..31 in the high ones, [16 outputs] bf16 scales, [16 outputs] bf16 centres }, the same on every instruction set.
+// embed: row `token` -> output (columns) = fl((quant - 8) * scale + centre), the product exact.
 #pragma once
 #include "byte_linear.inl.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 struct Q4Format {
   static constexpr bool unsignedWeights = true;
-  static constexpr bool minima = true;
+  static constexpr bool centres = true;
   static constexpr size_t quantBytes = 256;
   static constexpr size_t blockBytes = quantBytes + 4 * tileOutputs;
 
@@ -36,24 +36,20 @@ struct Q4Format {
       emit(0, S::andI(bytes, nibble));
       emit(1, S::andI(S::template shr<4>(bytes), nibble));
     }
-    // Blocks [begin, end) as operands of tile instructions: a byte a weight.
+    // Blocks [begin, end) as operands of tile instructions: signed, a byte a weight.
     void operands(int begin, int end, std::byte* operand) const {
+      const auto bias = S::splatI(q4Bias * 0x01010101);
       for (int b = begin; b < end; b++, operand += blockElements * tileOutputs) {
         for (int step = 0; step < steps; step++) {
           quads(b, step, [&](int quad, typename S::I four) {
-            S::storeI(reinterpret_cast<int32_t*>(operand + (step + quad * steps) * 64), four);
+            S::storeI(reinterpret_cast<int32_t*>(operand + (step + quad * steps) * 64), S::subBytes(four, bias));
           });
         }
       }
     }
     typename S::F scale(int b) const { return loadBf16<S>(scales + static_cast<size_t>(b) * (blockBytes / 2)); }
-    typename S::F minimum(int b) const { return loadBf16<S>(scales + static_cast<size_t>(b) * (blockBytes / 2) + tileOutputs); }
+    typename S::F centre(int b) const { return loadBf16<S>(scales + static_cast<size_t>(b) * (blockBytes / 2) + tileOutputs); }
   };
-
-  template <class S> static void start(const ByteInput&, const std::byte*, int, typename S::I (&sums)[2]) {
-    sums[0] = S::splatI(sumStart<S>);
-    sums[1] = S::splatI(0);
-  }
 };
 
 inline size_t q4MatrixBytes(int32_t rows, int32_t columns) {
@@ -74,7 +70,7 @@ inline void packQ4(const MatrixSource& source, int32_t tileBegin, int32_t tileEn
         }
         uint16_t* scales = reinterpret_cast<uint16_t*>(block + Q4Format::quantBytes);
         scales[lane] = source.scales16[index];
-        scales[tileOutputs + lane] = source.minima16[index];
+        scales[tileOutputs + lane] = source.centres16[index];
       }
     }
   }
@@ -87,7 +83,7 @@ inline void embedQ4(const Matrix& matrix, int32_t token, float* output) {
     const int i = k % (blockElements / 2);
     const int byte = static_cast<int>(weights.nibbles[static_cast<size_t>(b) * Q4Format::blockBytes + static_cast<size_t>(i / 4 * 64 + i % 4)]);
     const int quant = k % blockElements < blockElements / 2 ? byte & 15 : byte >> 4;
-    output[k] = static_cast<float>(quant) * weights.scale(b) + weights.minimum(b);
+    output[k] = static_cast<float>(quant - q4Bias) * weights.scale(b) + weights.centre(b);
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 struct Q8Format {
   static constexpr bool unsignedWeights = false;
-  static constexpr bool minima = false;
+  static constexpr bool centres = false;
   static constexpr size_t quantBytes = 512;  // of a block
 
   static constexpr size_t blockStride = quantBytes;  // from one block of a tile to the next
@@ -47,11 +47,6 @@ struct Q8Format {
     }
     typename S::F scale(int b) const { return loadBf16<S>(scales + b * tileOutputs); }
   };
-
-  template <class S> static void start(const ByteInput& layout, const std::byte* row, int b, typename S::I (&sums)[2]) {
-    sums[0] = S::splatI(ScalarLanes::loadI(layout.highStart(row) + b * 4));
-    sums[1] = S::splatI(ScalarLanes::loadI(layout.lowStart(row) + b * 4));
-  }
 };
 
 inline size_t q8MatrixBytes(int32_t rows, int32_t columns) {

@@ -53,19 +53,20 @@ struct Weights {
   std::vector<int8_t> quants;       // (rows, blocks*32)
   std::vector<uint8_t> nibbles;     // (rows, blocks*16)
   std::vector<float> scales;        // (rows, blocks)
-  std::vector<uint16_t> scales16, minima16;
+  std::vector<uint16_t> scales16, centres16;
 
   MatrixSource source() const {
-    return {format, rows, columns, nullptr, quants.data(), scales.data(), nibbles.data(), scales16.data(), minima16.data()};
+    return {format, rows, columns, nullptr, quants.data(), scales.data(), nibbles.data(), scales16.data(), centres16.data()};
   }
   size_t place(int row, int b) const { return static_cast<size_t>(row) * static_cast<size_t>(blocks) + static_cast<size_t>(b); }
-  int quant(int row, int k) const {
+  // What stands in sums.
+  int integer(int row, int k) const {
     if (format == Format::q8) return quants[place(row, k / 32) * 32 + static_cast<size_t>(k % 32)];
     const int byte = nibbles[place(row, k / 32) * 16 + static_cast<size_t>(k % 16)];
-    return k % 32 < 16 ? byte & 15 : byte >> 4;
+    return (k % 32 < 16 ? byte & 15 : byte >> 4) - 8;
   }
   float scale(int row, int b) const { return format == Format::q8 ? scales[place(row, b)] : fromBits(static_cast<uint32_t>(scales16[place(row, b)]) << 16); }
-  float minimum(int row, int b) const { return format == Format::q8 ? 0 : fromBits(static_cast<uint32_t>(minima16[place(row, b)]) << 16); }
+  float centre(int row, int b) const { return format == Format::q8 ? 0 : fromBits(static_cast<uint32_t>(centres16[place(row, b)]) << 16); }
 };
 
 // How wild numbers are: `level` 0 ordinary ones, 1 all exponents of the domain, 2 the largest magnitudes, all alike.
@@ -83,10 +84,10 @@ Weights makeWeights(Format format, int rows, int columns, int level, Random& ran
       w.scales.push_back(fromBits(static_cast<uint32_t>(exponent()) << 23 | static_cast<uint32_t>(level == 2 ? 15 : random.below(16)) << 19));
       continue;
     }
-    for (int j = 0; j < 16; j++) w.nibbles.push_back(static_cast<uint8_t>(level == 2 ? 255 : random.below(256)));
+    for (int j = 0; j < 16; j++) w.nibbles.push_back(static_cast<uint8_t>(level == 2 ? 0 : random.below(256)));
     const auto bf16 = [&] { return static_cast<uint16_t>(random.below(2) << 15 | exponent() << 7 | (level == 2 ? 0 : random.below(128))); };
     w.scales16.push_back(random.below(40) == 0 ? 0 : bf16());
-    w.minima16.push_back(random.below(40) == 0 ? 0 : bf16());
+    w.centres16.push_back(random.below(40) == 0 ? 0 : bf16());
   }
   return w;
 }
@@ -108,7 +109,7 @@ std::vector<float> makeInputs(int count, int level, Random& random) {
 struct Quantized {
   std::vector<int> high, low;   // (blocks*32)
   std::vector<int> exponent;
-  std::vector<double> minimumFactor;
+  std::vector<double> centreFactor;
 };
 
 double r16(double sum) {
@@ -134,7 +135,7 @@ Quantized quantize(const float* x, int columns) {
       sum += value;
     }
     q.exponent.push_back(e);
-    q.minimumFactor.push_back(std::ldexp(r16(sum), e - 7));
+    q.centreFactor.push_back(std::ldexp(r16(sum), e - 7));
   }
   return q;
 }
@@ -155,13 +156,13 @@ float defined(const Weights& w, int row, const Quantized& x, const float* bias) 
     for (int b = begin; b < std::min(w.blocks, begin + 8); b++) {
       int high = 0, low = 0;
       for (int k = b * 32; k < b * 32 + 32; k++) {
-        high += w.quant(row, k) * x.high[static_cast<size_t>(k)];
-        low += w.quant(row, k) * x.low[static_cast<size_t>(k)];
+        high += w.integer(row, k) * x.high[static_cast<size_t>(k)];
+        low += w.integer(row, k) * x.low[static_cast<size_t>(k)];
       }
       const int e = x.exponent[static_cast<size_t>(b)];
       addTerm(segment, std::ldexp(high * static_cast<double>(w.scale(row, b)), e));
       addTerm(segment, std::ldexp(low * static_cast<double>(w.scale(row, b)), e - 7));
-      if (w.format == Format::q4) addTerm(segment, x.minimumFactor[static_cast<size_t>(b)] * static_cast<double>(w.minimum(row, b)));
+      if (w.format == Format::q4) addTerm(segment, x.centreFactor[static_cast<size_t>(b)] * static_cast<double>(w.centre(row, b)));
     }
     total = total + segment;
   }
@@ -174,8 +175,8 @@ bool checkEmbed(const char* name, const ByteSet& set, const Weights& w, const st
     set.pack.embed({w.format, w.rows, w.columns, packed}, row, output.data());
     for (int k = 0; k < w.columns + margin; k++) {
       float expected = untouched;
-      if (k < w.columns) expected = static_cast<float>(w.quant(row, k)) * w.scale(row, k / 32);
-      if (k < w.columns && w.format == Format::q4) expected = expected + w.minimum(row, k / 32);
+      if (k < w.columns) expected = static_cast<float>(w.integer(row, k)) * w.scale(row, k / 32);
+      if (k < w.columns && w.format == Format::q4) expected = expected + w.centre(row, k / 32);
       if (bitsOf(output[static_cast<size_t>(k)]) != bitsOf(expected)) {
         std::printf("%s: embed of %d columns, token %d, element %d is %a, expected %a\n", name, w.columns, row, k,
                     static_cast<double>(output[static_cast<size_t>(k)]), static_cast<double>(expected));

@@ -228,22 +228,22 @@ napi_value packQ8(Args& args) {
   return promise;
 }
 
-// packQ4(handle, weight, nibbles, scales, minima) → Promise
+// packQ4(handle, weight, nibbles, scales, centres) → Promise
 napi_value packQ4(Args& args) {
   Handle& handle = idleHandleOf(args);
   const int32_t weight = args.integer(1);
   const auto nibbles = args.unsignedBytes(2);
   const auto scales = args.words(3);
-  const auto minima = args.words(4);
+  const auto centres = args.words(4);
   const WeightShape& shape = matrixShape(handle, weight, Format::q4);
   const size_t blocks = static_cast<size_t>(shape.rows) * ((shape.columns + 31) / 32);
-  if (nibbles.length != blocks * 16 || scales.length != blocks || minima.length != blocks) {
+  if (nibbles.length != blocks * 16 || scales.length != blocks || centres.length != blocks) {
     throw std::logic_error("a matrix has another size");
   }
   for (size_t index = 2; index <= 4; index++) keep(args.env(), handle.sources, args.value(index));
   napi_value promise = beginRequest(handle);
   handle.runtime->packMatrix(
-      weight, {Format::q4, shape.rows, shape.columns, nullptr, nullptr, nullptr, nibbles.data, scales.data, minima.data});
+      weight, {Format::q4, shape.rows, shape.columns, nullptr, nullptr, nullptr, nibbles.data, scales.data, centres.data});
   return promise;
 }
 

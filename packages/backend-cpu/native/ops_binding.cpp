@@ -26,7 +26,7 @@ struct PackedMatrix {
   Matrix matrix;
 };
 
-// Arguments from `index` on: format, rows, columns, bits or quants or nibbles, scales or undefined, minima or undefined.
+// Arguments from `index` on: format, rows, columns, bits or quants or nibbles, scales or undefined, centres or undefined.
 PackedMatrix packedMatrix(const Args& args, const Kernels& kernels, size_t index) {
   MatrixSource source{};
   source.format = static_cast<Format>(args.integer(index));
@@ -50,12 +50,12 @@ PackedMatrix packedMatrix(const Args& args, const Kernels& kernels, size_t index
     require(source.format == Format::q4, "unknown weight format");
     const auto nibbles = args.unsignedBytes(index + 3);
     const auto scales = args.words(index + 4);
-    const auto minima = args.words(index + 5);
+    const auto centres = args.words(index + 5);
     const size_t blocks = rows * ((source.columns + 31) / 32);
-    require(nibbles.length == blocks * 16 && scales.length == blocks && minima.length == blocks, "a q4 matrix has another size");
+    require(nibbles.length == blocks * 16 && scales.length == blocks && centres.length == blocks, "a q4 matrix has another size");
     source.nibbles = nibbles.data;
     source.scales16 = scales.data;
-    source.minima16 = minima.data;
+    source.centres16 = centres.data;
   }
   PackedMatrix packed{Region(kernels.matrixBytes(source.format, source.rows, source.columns)), {}};
   const int32_t tiles = (source.rows + kernels.tileRows - 1) / kernels.tileRows;
@@ -64,7 +64,7 @@ PackedMatrix packedMatrix(const Args& args, const Kernels& kernels, size_t index
   return packed;
 }
 
-// opEmbed(isa, format, rows, columns, data, scales, minima, tokens, output)
+// opEmbed(isa, format, rows, columns, data, scales, centres, tokens, output)
 napi_value opEmbed(Args& args) {
   const Kernels& kernels = args.kernels(0);
   const PackedMatrix table = packedMatrix(args, kernels, 1);
@@ -79,7 +79,7 @@ napi_value opEmbed(Args& args) {
   return nullptr;
 }
 
-// opLinear(isa, schedule, format, rows, columns, data, scales, minima, bias, input, output)
+// opLinear(isa, schedule, format, rows, columns, data, scales, centres, bias, input, output)
 napi_value opLinear(Args& args) {
   const Kernels& kernels = args.kernels(0);
   const Schedule schedule = scheduleOf(args, 1);

@@ -32,7 +32,7 @@ export interface Addon {
     weight: number,
     nibbles: Uint8Array,
     scales: Uint16Array,
-    minima: Uint16Array,
+    centres: Uint16Array,
   ): Promise<void>;
   memory(handle: NativeHandle): { weightBytes: number; kvBytes: number; scratchBytes: number };
   bind(
@@ -100,14 +100,14 @@ export interface Addon {
   opAdd(isa: number, left: Float32Array, right: Float32Array, output: Float32Array): void;
 }
 
-/** format, rows, columns, bits or quants or nibbles, scales, minima */
+/** format, rows, columns, bits or quants or nibbles, scales, centres */
 export type NativeMatrix = [
   format: number,
   rows: number,
   columns: number,
   data: Uint16Array | Int8Array | Uint8Array,
   scales: Float32Array | Uint16Array | undefined,
-  minima: Uint16Array | undefined,
+  centres: Uint16Array | undefined,
 ];
 
 export type AddonLookup =

@@ -92,7 +92,7 @@ async function setWeight(
     case 'q8':
       return addon.packQ8(handle, index, data.quants, data.scales);
     case 'q4':
-      return addon.packQ4(handle, index, data.nibbles, data.scales, data.minima);
+      return addon.packQ4(handle, index, data.nibbles, data.scales, data.centres);
     case 'vector':
       return addon.setVector(handle, index, data.values);
     default:

@@ -107,7 +107,7 @@ function matrix(rows: number, columns: number, data: WeightData, format?: Weight
     case 'q8':
       return [formatNumber(data.kind), rows, columns, data.quants, data.scales, undefined];
     case 'q4':
-      return [formatNumber(data.kind), rows, columns, data.nibbles, data.scales, data.minima];
+      return [formatNumber(data.kind), rows, columns, data.nibbles, data.scales, data.centres];
     case 'vector':
       throw new StetError('STET_ERR_BAD_WEIGHTS', 'a vector stands where a matrix is needed');
     default:

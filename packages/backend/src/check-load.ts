@@ -46,7 +46,7 @@ export function checkWeightData(spec: WeightSpec, data: WeightData): void {
       const blocks = blockTotal(spec);
       size(spec.name, 'bytes of nibbles', data.nibbles.length, blocks * (BLOCK / 2));
       size(spec.name, 'scales', data.scales.length, blocks);
-      size(spec.name, 'minima', data.minima.length, blocks);
+      size(spec.name, 'centres', data.centres.length, blocks);
       return;
     }
     default:

@@ -11,16 +11,16 @@ export type WeightData =
   /** `quants` (rows × blockCount·32) int8, the last block padded with zeros; `scales` (rows × blockCount) f32, blockCount = ceil(columns / 32). */
   | { readonly kind: 'q8'; readonly quants: Int8Array; readonly scales: Float32Array }
   /**
-   * Blocks of 32 elements w = s·q + m, q in 0..15. `nibbles` (rows × blockCount × 16): byte i of a block has q of element
-   * i in its low and of element i + 16 in its high half. `scales` s and `minima` m (rows × blockCount), bf16 bits;
-   * blockCount = ceil(columns / 32). Elements past a row's end have q = 0, which stands for m and not for 0: they add
+   * Blocks of 32 elements w = s·(q - 8) + c, q in 0..15. `nibbles` (rows × blockCount × 16): byte i of a block has q of
+   * element i in its low and of element i + 16 in its high half. `scales` s and `centres` c (rows × blockCount), bf16 bits;
+   * blockCount = ceil(columns / 32). Elements past a row's end have q = 8, which stands for c and not for 0: they add
    * nothing to a linear because the activations there are 0, and no embedding reads them.
    */
   | {
       readonly kind: 'q4';
       readonly nibbles: Uint8Array;
       readonly scales: Uint16Array;
-      readonly minima: Uint16Array;
+      readonly centres: Uint16Array;
     }
   /** Norm weights and biases. */
   | { readonly kind: 'vector'; readonly values: Float32Array };
@@ -33,7 +33,7 @@ export function weightBytes(data: WeightData): number {
     case 'q8':
       return data.quants.byteLength + data.scales.byteLength;
     case 'q4':
-      return data.nibbles.byteLength + data.scales.byteLength + data.minima.byteLength;
+      return data.nibbles.byteLength + data.scales.byteLength + data.centres.byteLength;
     case 'vector':
       return data.values.byteLength;
     default:

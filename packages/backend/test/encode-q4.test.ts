@@ -17,24 +17,27 @@ const bf16 = (bits: number): number => fromBits(bits << 16);
 function valuesOf(arrays: Q4Arrays, count: number): number[] {
   return quantsOf(arrays, count).map((quant, i) => {
     const block = Math.floor(i / 32);
-    return bf16(arrays.scales[block]!) * quant + bf16(arrays.minima[block]!);
+    return bf16(arrays.scales[block]!) * (quant - 8) + bf16(arrays.centres[block]!);
   });
 }
 
 const squaredError = (values: ArrayLike<number>, stored: readonly number[]): number =>
   stored.reduce((sum, x, i) => sum + (x - values[i]!) ** 2, 0);
 
-/** The plain way: minimum and sixteenth of the range, rounded to bf16. */
+const roundedToBf16 = (x: number): number => {
+  const unit = 2 ** (Math.floor(Math.log2(Math.abs(x))) - 7);
+  return x === 0 ? 0 : Math.round(x / unit) * unit;
+};
+
+/** The plain way: the centre of the whole range, and the least scale, rounded to bf16, with which both ends are reached. */
 function plainError(values: Float32Array): number {
-  const round = (x: number): number => {
-    const unit = 2 ** (Math.floor(Math.log2(Math.abs(x))) - 7);
-    return x === 0 ? 0 : Math.round(x / unit) * unit;
-  };
-  const minimum = round(values.reduce((a, b) => Math.min(a, b)));
-  const scale = round((values.reduce((a, b) => Math.max(a, b)) - minimum) / 15);
+  const least = values.reduce((a, b) => Math.min(a, b));
+  const largest = values.reduce((a, b) => Math.max(a, b));
+  const centre = roundedToBf16((7 * least + 8 * largest) / 15);
+  const scale = roundedToBf16(Math.max((centre - least) / 8, (largest - centre) / 7));
   const stored = Array.from(values, (w) => {
-    const quant = scale === 0 ? 0 : Math.max(0, Math.min(15, Math.round((w - minimum) / scale)));
-    return scale * quant + minimum;
+    const step = scale === 0 ? 0 : Math.max(-8, Math.min(7, Math.round((w - centre) / scale)));
+    return scale * step + centre;
   });
   return squaredError(values, stored);
 }
@@ -91,20 +94,20 @@ describe('encodeQ4', () => {
     ]);
     const arrays = encodeQ4('w', values, 2, 35);
     expect([...arrays.nibbles.subarray(0, 16)]).toEqual(ramp.map((i) => i | ((15 - i) << 4)));
-    expect([...arrays.nibbles.subarray(16, 20)]).toEqual([0, 15, 3, 0]);
+    expect([...arrays.nibbles.subarray(16, 20)]).toEqual([0x80, 0x8f, 0x83, 0x88]);
     expect([...arrays.nibbles.subarray(32, 48)]).toEqual(ramp.map((i) => (15 - i) | (i << 4)));
-    expect([...arrays.nibbles.subarray(48, 52)]).toEqual([15, 0, 3, 0]);
+    expect([...arrays.nibbles.subarray(48, 52)]).toEqual([0x8f, 0x80, 0x83, 0x88]);
     expect([...arrays.scales].map(bf16)).toEqual([1, 1, 1, 1]);
-    expect([...arrays.minima]).toEqual([0, 0, 0, 0]);
+    expect([...arrays.centres].map(bf16)).toEqual([8, 8, 8, 8]);
   });
 
-  it('has padding of quant 0 in a target that is given, and writes nothing else there', () => {
-    const target = { nibbles: new Uint8Array(64), scales: new Uint16Array(4), minima: new Uint16Array(4) };
+  it('has padding of quant 8 in a target that is given, and writes nothing else there', () => {
+    const target = { nibbles: new Uint8Array(64), scales: new Uint16Array(4), centres: new Uint16Array(4) };
     const values = bellBlock(5).subarray(0, 20);
     const part = {
       nibbles: target.nibbles.subarray(16, 32),
       scales: target.scales.subarray(1, 2),
-      minima: target.minima.subarray(1, 2),
+      centres: target.centres.subarray(1, 2),
     };
     encodeQ4('w', values, 1, 20, part);
     expect(part).toEqual(encodeQ4('w', values, 1, 20));
@@ -112,7 +115,7 @@ describe('encodeQ4', () => {
     expect(
       quantsOf(part, 32)
         .slice(20)
-        .every((quant) => quant === 0),
+        .every((quant) => quant === 8),
     ).toBe(true);
   });
 
@@ -146,15 +149,15 @@ describe('encodeQ4', () => {
     );
   });
 
-  it('has scales and minima of 8 bits within the domain, and +0 for what is below it', () => {
+  it('has scales and centres of 8 bits within the domain, and +0 for what is below it', () => {
     const value = fc.oneof(
       fc.float({ min: -1024, max: 1024, noNaN: true }),
       fc.constantFrom(0, -0, 2 ** -41, -(2 ** -41), 2 ** -149, 1024, -1024, 1023.9375),
     );
     fc.assert(
       fc.property(fc.array(value, { minLength: 1, maxLength: 40 }), (flat) => {
-        const { scales, minima } = encodeQ4('w', Float32Array.from(flat), 1, flat.length);
-        for (const bits of [...scales, ...minima]) {
+        const { scales, centres } = encodeQ4('w', Float32Array.from(flat), 1, flat.length);
+        for (const bits of [...scales, ...centres]) {
           const size = Math.abs(bf16(bits));
           expect(bits === 0 || (size >= 2 ** -40 && size <= 2 ** 10)).toBe(true);
         }
@@ -163,16 +166,16 @@ describe('encodeQ4', () => {
     );
   });
 
-  it('gives blocks of one value a minimum and what bf16 took from it', () => {
+  it('gives blocks of one value a centre and what bf16 took from it', () => {
     for (const value of [0, -0, 1, -0.3, 0.1, 1024, -1024, 2 ** -41]) {
       const stored = valuesOf(encodeQ4('w', new Float32Array(32).fill(value), 1, 32), 32);
       for (const x of stored)
         expect(Math.abs(x - Math.fround(value))).toBeLessThanOrEqual(Math.abs(value) * 2 ** -16 + 2 ** -40);
     }
     expect(encodeQ4('w', new Float32Array(32).fill(-0), 1, 32)).toEqual({
-      nibbles: new Uint8Array(16),
+      nibbles: new Uint8Array(16).fill(0x88),
       scales: new Uint16Array(1),
-      minima: new Uint16Array(1),
+      centres: new Uint16Array(1),
     });
   });
 
@@ -197,10 +200,10 @@ describe('encodeQ4', () => {
     const halves = Float32Array.from({ length: 32 }, (_, i) => ((i * 7) % 31) / 2);
     const values = Float32Array.from([...bellBlock(11), ...bellBlock(12).map((x) => x * 0.01), ...halves]);
     const arrays = encodeQ4('w', values, 3, 32);
-    const { scales, minima, nibbles } = arrays;
+    const { scales, centres, nibbles } = arrays;
     expect([
       [...scales],
-      [...minima],
+      [...centres],
       [...nibbles.subarray(0, 4)],
       quantsOf(arrays, 32, 2).join(' '),
     ]).toMatchInlineSnapshot(`
@@ -211,9 +214,9 @@ describe('encodeQ4', () => {
           16255,
         ],
         [
-          49127,
-          48204,
-          48710,
+          48859,
+          15060,
+          16632,
         ],
         [
           100,

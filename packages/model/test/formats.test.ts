@@ -1,5 +1,5 @@
 import { formatsOf, type WeightData, type WeightFormat, type WeightSpec, weightBytes } from '@stet/backend';
-import { encodeBf16, encodeQ4, fromBits } from '@stet/backend/numerics';
+import { centreQ4, encodeBf16, encodeQ4, fromBits } from '@stet/backend/numerics';
 import {
   type FormatOption,
   floatTypes,
@@ -55,8 +55,9 @@ function split(type: TensorType, bytes: Uint8Array): Q4Data & { exactScales: Flo
   const nibbles = new Uint8Array(blocks * 16);
   const [exactScales, exactMinima] = [new Float32Array(blocks), new Float32Array(blocks)];
   type.splitQ4!(bytes, nibbles, exactScales, exactMinima);
-  const scales = encodeBf16('s', exactScales);
-  return { kind: 'q4', nibbles, scales, minima: encodeBf16('m', exactMinima), exactScales, exactMinima };
+  const target = { nibbles, scales: new Uint16Array(blocks), centres: new Uint16Array(blocks) };
+  centreQ4('w', { scales: exactScales, minima: exactMinima }, target);
+  return { kind: 'q4', ...target, exactScales, exactMinima };
 }
 
 describe('tensor types of four-bit integers', () => {
@@ -148,12 +149,12 @@ describe('a matrix of four-bit integers in q4', () => {
     expect(reads.length).toBeGreaterThan(1);
     const rowBytes = (wide / 32) * 20;
     for (const row of [0, 1, 95, 96, 2047, 3071, 5087]) {
-      const { nibbles, scales, minima } = split(type, bytes.subarray(row * rowBytes, (row + 1) * rowBytes));
+      const { nibbles, scales, centres } = split(type, bytes.subarray(row * rowBytes, (row + 1) * rowBytes));
       const to = unpairedRow(row, 96) * (wide / 32);
       const end = to + wide / 32;
       expect(data.nibbles.subarray(to * 16, end * 16)).toEqual(nibbles);
       expect(data.scales.subarray(to, end)).toEqual(scales);
-      expect(data.minima.subarray(to, end)).toEqual(minima);
+      expect(data.centres.subarray(to, end)).toEqual(centres);
     }
   });
 
@@ -165,7 +166,7 @@ describe('a matrix of four-bit integers in q4', () => {
     }
   });
 
-  it('refuses a scale or minimum that is not finite or above 2^10, and names the tensor', async () => {
+  it('refuses a scale or centre that is not finite or above 2^10, and names the tensor', async () => {
     const withHalf = (at: number, half: number): Uint8Array => {
       const bytes = tensorBytes(Q4_1, 2 * columns);
       bytes.set([half & 255, half >> 8], 20 * 9 + at);
@@ -173,8 +174,8 @@ describe('a matrix of four-bit integers in q4', () => {
     };
     for (const [at, half, what] of [
       [0, 0x7c00, /t: w, scales of blocks: element 9 is not finite or above 2\^10/],
-      [2, 0x7e00, /t: w, minima of blocks: element 9 is not finite/],
-      [2, 0xe405, /t: w, minima of blocks: element 9 is not finite or above/],
+      [2, 0x7e00, /t: w, centres of blocks: element 9 is not finite/],
+      [2, 0xe405, /t: w, centres of blocks: element 9 is not finite or above/],
     ] as const) {
       const { read } = stored(Q4_1, 2, withHalf(at, half));
       const reading = read(spec(2));
@@ -186,13 +187,35 @@ describe('a matrix of four-bit integers in q4', () => {
     await expect(stored(Q4_1, 2, withHalf(2, 0xe400)).read(spec(2))).resolves.toMatchObject({ kind: 'q4' });
   });
 
-  it('of Q4_0 has minima of minus eight scales, and +0 for scales of 0', async () => {
+  it('of Q4_0 has scales of half the digits and centres of 0', async () => {
     const bytes = tensorBytes(Q4_0, columns);
     bytes.set([0, 0], 18);
+    const { exactScales } = split(Q4_0, bytes);
     const data = (await stored(Q4_0, 1, bytes).read(spec(1))) as Q4Data;
-    const value = (bits: number): number => fromBits(bits << 16);
-    expect([...data.minima].map(value)).toEqual([...data.scales].map((bits) => -8 * value(bits) + 0));
-    expect([data.scales[1], data.minima[1]]).toEqual([0, 0]);
+    expect(data.scales).toEqual(encodeBf16('s', exactScales));
+    expect(data.centres).toEqual(new Uint16Array(columns / 32));
+    expect(data.scales[1]).toBe(0);
+  });
+
+  it('has values whose mean over a block is that of the file, within the rounding of a centre', async () => {
+    for (const type of [Q4_1, Q4_K]) {
+      const rows = 64;
+      const { bytes, read } = stored(type, rows);
+      const values = decodeAll(type, bytes);
+      const data = (await read(spec(rows))) as Q4Data;
+      const quants = quantsOf(data);
+      const value = (bits: number): number => fromBits(bits << 16);
+      for (const [block, scale] of data.scales.entries()) {
+        const centre = value(data.centres[block]!);
+        let difference = 0;
+        for (let i = block * 32; i < block * 32 + 32; i++) {
+          difference += value(scale) * (quants[i]! - 8) + centre - values[i]!;
+        }
+        // The decoded values are rounded to f32 themselves.
+        const limit = Math.abs(centre) * 2 ** -9 * 1.01 + 2 ** -20;
+        expect(Math.abs(difference / 32), `${type.name}, block ${block}`).toBeLessThanOrEqual(limit);
+      }
+    }
   });
 });
 

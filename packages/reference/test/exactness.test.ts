@@ -40,12 +40,12 @@ describe('products that are added', () => {
     );
   });
 
-  it('are exact for the dots of a q4 block and its scale, and for a minimum and the sum of a block', () => {
+  it('are exact for the dots of a q4 block and its scale, and for a centre and the sum of a block', () => {
     const parameter = fc
       .tuple(fc.integer({ min: 0x2b80, max: 0x4480 }), fc.boolean())
       .map(([bits, negative]) => fromBits(bits << 16) * (negative ? -1 : 1));
     const exponent = fc.integer({ min: -40, max: 20 });
-    const dots = fc.tuple(fc.integer({ min: -60960, max: 60960 }), fc.integer({ min: -30720, max: 30720 }));
+    const dots = fc.tuple(fc.integer({ min: -32512, max: 32512 }), fc.integer({ min: -16384, max: 16384 }));
     const sum = fc.integer({ min: -520192, max: 520192 });
     fc.assert(
       fc.property(parameter, exponent, dots, sum, (p, e, [high, low], s) => {
@@ -56,20 +56,20 @@ describe('products that are added', () => {
     );
   });
 
-  it('reach those bounds in a block, and no others: quants of 15 and planes at their ends', () => {
+  it('reach those bounds in a block, and no others: quants of 0 and planes at their ends', () => {
     const input = Float32Array.from({ length: 64 }, (_, i) => (i < 32 ? 2 ** 30 : 127 - 2 ** -1));
     const planes = allocateQ15(64);
     quantizeQ15(input, 0, 64, planes, 0);
     const sumOf = (plane: Int8Array, block: number) =>
       plane.subarray(32 * block, 32 * block + 32).reduce((a, b) => a + b);
-    expect(15 * sumOf(planes.high, 0)).toBe(60960);
-    expect(15 * sumOf(planes.low, 1)).toBe(-30720);
+    expect(-8 * sumOf(planes.high, 0)).toBe(-32512);
+    expect(-8 * sumOf(planes.low, 1)).toBe(16384);
     expect(128 * sumOf(planes.high, 0) + sumOf(planes.low, 0)).toBe(520192);
   });
 
   it('are exact for a q4 quant and its scale', () => {
     for (let quant = 0; quant < 16; quant++) {
-      for (let bits = 0x2b80; bits <= 0x4480; bits++) expect(isExact(quant * fromBits(bits << 16))).toBe(true);
+      for (let bits = 0x2b80; bits <= 0x4480; bits++) expect(isExact((quant - 8) * fromBits(bits << 16))).toBe(true);
     }
   });
 
@@ -198,7 +198,7 @@ describe('a q4 linear', () => {
     const random = (i: number): number => (Math.imul(i + 1, 2654435761) >>> 24) & 255;
     const nibbles = Uint8Array.from({ length: 3 * 10 * 16 }, (_, i) => random(i));
     const scales = Uint16Array.from({ length: 30 }, (_, i) => 0x3c00 + random(i + 1000));
-    const minima = Uint16Array.from({ length: 30 }, (_, i) => 0xbc00 + random(i + 2000));
+    const centres = Uint16Array.from({ length: 30 }, (_, i) => 0xbc00 + random(i + 2000));
     const other = nibbles.slice();
     // 300 columns leave 12 elements in the last block: those in the low halves of its first 12 bytes.
     for (let row = 0; row < 3; row++) {
@@ -206,7 +206,7 @@ describe('a q4 linear', () => {
     }
     const input = Float32Array.from({ length: 2 * columns }, (_, i) => Math.sin(i));
     const run = (bytes: Uint8Array): Float32Array => {
-      const weight = { kind: 'q4', nibbles: bytes, scales, minima } as const;
+      const weight = { kind: 'q4', nibbles: bytes, scales, centres } as const;
       return runOp({ kind: 'linear', format: 'q4', rows: 3, columns, weight, input });
     };
     expect(run(other)).toEqual(run(nibbles));

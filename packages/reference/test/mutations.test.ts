@@ -37,7 +37,7 @@ const mutations: readonly Mutation[] = [
   { file: 'ops/linear-q8.ts', from: 'start + segmentBlocks', to: 'start + segmentBlocks - 1' },
   { file: 'ops/linear-q8.ts', from: 'segment + highDot * scale', to: 'segment + lowDot * scale * 2 ** -7' },
   // q4: planes swapped, the third term first, other segments, z not rounded, rounded to 15 bits or with another step, the
-  // halves of a byte swapped, a minimum taken for one of symmetric blocks, quants signed, sums of a plane alone.
+  // halves of a byte swapped, a centre left out or counted from q = 0, another middle of the quants, sums of a plane alone.
   {
     file: 'ops/linear-q4.ts',
     from: 'segment + highDot * scale',
@@ -53,8 +53,8 @@ const mutations: readonly Mutation[] = [
     file: 'ops/linear-q4.ts',
     from: `segment = fround(segment + highDot * scale);
       segment = fround(segment + lowDot * (scale * 2 ** -7));
-      segment = fround(segment + sums[activationBlock + b] * minima[b]);`,
-    to: `segment = fround(segment + sums[activationBlock + b] * minima[b]);
+      segment = fround(segment + sums[activationBlock + b] * centres[b]);`,
+    to: `segment = fround(segment + sums[activationBlock + b] * centres[b]);
       segment = fround(segment + highDot * scale);
       segment = fround(segment + lowDot * (scale * 2 ** -7));`,
   },
@@ -77,21 +77,25 @@ const mutations: readonly Mutation[] = [
   { file: 'ops/linear-q4.ts', from: '128 * highSum + lowSum', to: '128 * highSum' },
   {
     file: 'ops/linear-q4.ts',
-    from: 'sums[activationBlock + b] * minima[b]',
-    to: '-8 * sums[activationBlock + b] * scales[b]',
+    from: 'sums[activationBlock + b] * centres[b]',
+    to: 'sums[activationBlock + b] * (centres[b] - 8 * scales[b])',
   },
-  { file: 'ops/linear-q4.ts', from: 'quants[b * BLOCK + i] = pair & 15', to: 'quants[b * BLOCK + i] = pair >> 4' },
+  { file: 'ops/linear-q4.ts', from: 'sums[activationBlock + b] * centres[b]', to: '0' },
+  { file: 'ops/linear-q4.ts', from: 'steps[b * BLOCK + i] = (pair & 15)', to: 'steps[b * BLOCK + i] = (pair >> 4)' },
   {
     file: 'ops/linear-q4.ts',
-    from: 'quants[b * BLOCK + i + 16] = pair >> 4',
-    to: 'quants[b * BLOCK + i + 16] = pair & 15',
+    from: 'steps[b * BLOCK + i + 16] = (pair >> 4)',
+    to: 'steps[b * BLOCK + i + 16] = (pair & 15)',
   },
+  { file: 'ops/linear-q4.ts', from: '(pair & 15) - 8', to: '(pair & 15) - 7' },
+  { file: 'ops/linear-q4.ts', from: '(pair >> 4) - 8', to: '(pair >> 4)' },
   { file: 'ops/embed.ts', from: '(i & 16) === 0', to: '(i & 1) === 0' },
   {
     file: 'ops/embed.ts',
-    from: 'Math.fround(product + fromBits(table.minima[block] << 16))',
-    to: 'fromBits(table.scales[block] << 16) * (quant - 8)',
+    from: 'Math.fround(product + fromBits(table.centres[block] << 16))',
+    to: 'product',
   },
+  { file: 'ops/embed.ts', from: '(quant - 8)', to: '(quant - 7)' },
   { file: 'ops/rms-norm.ts', from: 'r16(fround(rsqrt', to: 'fround(fround(rsqrt' },
   {
     file: 'ops/rms-norm.ts',

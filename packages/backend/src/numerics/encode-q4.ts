@@ -1,29 +1,28 @@
 import { assert } from '../errors.js';
 import { badWeight } from './bad-weight.js';
-import { bitsOf, exponentOf64, pow2, roundHalfEven } from './bits.js';
+import { bitsOf, roundHalfEven } from './bits.js';
 import { BLOCK } from './constants.js';
+import { Q4_MAX, roundQ4Parameter } from './q4-parameter.js';
 
 export interface Q4Arrays {
   /** (rows × blockCount × 16): byte i of a block has the quant of element i in its low half, of element i + 16 in its high half. */
   readonly nibbles: Uint8Array;
   /** (rows × blockCount), bf16 bits. */
   readonly scales: Uint16Array;
-  readonly minima: Uint16Array;
+  readonly centres: Uint16Array;
 }
 
-/** Largest weight, scale and minimum. */
-const Q4_MAX = 2 ** 10;
-/** Scales and minima below it are 0. */
-const Q4_LEAST = 2 ** -40;
-const LARGEST_QUANT = 15;
+/** Ends of q - 8. */
+const LEAST_STEP = -8;
+const LARGEST_STEP = 7;
 /** Part of a block's range that a fit leaves out at one end, for the others' sake: about half a step. */
 const CLIP = 2 ** -5;
 
 /**
- * Blocks of 32 along a row as s·q + m, s and m in bf16, q = half-even((w - m)·(1 / s)) within 0..15; made in f64. Of five
- * fits that a block is given, it gets the first with the least sum of squared errors: its whole range, and, for each
- * end of the range, all but 1/32 of it at that end, and the line of least squares through the quants of that one.
- * `target` must be zero where rows end in padding; by default it is new. |w| > 2^10 is an error.
+ * Blocks of 32 along a row as s·(q - 8) + c, s and c in bf16, q - 8 = half-even((w - c)·(1 / s)) within -8..7; made in f64.
+ * Of five fits that a block is given, it gets the first with the least sum of squared errors: its whole range, and, for
+ * each end of the range, all but 1/32 of it at that end, and the line of least squares through the steps of that one.
+ * Padding has q = 8. `target` is new by default. |w| > 2^10 is an error.
  */
 export function encodeQ4(
   name: string,
@@ -32,11 +31,11 @@ export function encodeQ4(
   columns: number,
   target: Q4Arrays = emptyQ4(rows, columns),
 ): Q4Arrays {
-  const { nibbles, scales, minima } = target;
+  const { nibbles, scales, centres } = target;
   const blockCount = Math.ceil(columns / BLOCK);
   assert(values.length === rows * columns, `${name}: ${values.length} values for ${rows} rows of ${columns}`);
   assert(
-    scales.length === rows * blockCount && minima.length === scales.length && nibbles.length === scales.length * 16,
+    scales.length === rows * blockCount && centres.length === scales.length && nibbles.length === scales.length * 16,
     `${name}: no place for ${rows} rows`,
   );
   const fitter = new BlockFitter();
@@ -47,35 +46,35 @@ export function encodeQ4(
       const place = row * blockCount + block;
       fitter.fit(name, values, start, count);
       scales[place] = bitsOf(fitter.scale) >>> 16;
-      minima[place] = bitsOf(fitter.minimum) >>> 16;
-      const { quants } = fitter;
-      for (let i = 0; i < 16; i++) nibbles[place * 16 + i] = quants[i]! | (quants[i + 16]! << 4);
+      centres[place] = bitsOf(fitter.centre) >>> 16;
+      const { steps } = fitter;
+      for (let i = 0; i < 16; i++) nibbles[place * 16 + i] = (steps[i]! + 8) | ((steps[i + 16]! + 8) << 4);
     }
   }
   return target;
 }
 
-/** Zeros for a matrix of that shape. */
+/** Room for a matrix of that shape. */
 export function emptyQ4(rows: number, columns: number): Q4Arrays {
   const blockCount = rows * Math.ceil(columns / BLOCK);
   return {
     nibbles: new Uint8Array(blockCount * 16),
     scales: new Uint16Array(blockCount),
-    minima: new Uint16Array(blockCount),
+    centres: new Uint16Array(blockCount),
   };
 }
 
-/** Finds scale, minimum and quants of one block after the other; what it found is valid until the next `fit`. */
+/** Finds scale, centre and steps of one block after the other; what it found is valid until the next `fit`. */
 class BlockFitter {
   scale = 0;
-  minimum = 0;
-  /** (32), zeros after the block's own. */
-  readonly quants = new Uint8Array(BLOCK);
+  centre = 0;
+  /** q - 8: (32), zeros after the block's own. */
+  readonly steps = new Int8Array(BLOCK);
   readonly #values = new Float64Array(BLOCK);
   #count = 0;
   #error = 0;
   /** Of the last try. */
-  #sums: FitSums = { quants: 0, squares: 0, products: 0, errors: 0 };
+  #sums: FitSums = { steps: 0, squares: 0, products: 0, errors: 0 };
 
   /** Fits values[start .. start + count - 1]. Throws `STET_ERR_BAD_WEIGHTS`. */
   fit(name: string, values: Float32Array, start: number, count: number): void {
@@ -100,83 +99,77 @@ class BlockFitter {
       this.#tryRange(least, largest - clip);
       this.#tryLine(sum);
     }
-    this.#setQuants();
+    this.#setSteps();
   }
 
+  /** Both ends are reached, whatever the rounding of the centre takes. */
   #tryRange(least: number, largest: number): void {
-    const minimum = roundToBf16(least);
-    this.#try(roundToBf16((largest - minimum) / LARGEST_QUANT), minimum);
+    const centre = roundQ4Parameter((least * LARGEST_STEP - largest * LEAST_STEP) / (LARGEST_STEP - LEAST_STEP));
+    const scale = Math.max((least - centre) / LEAST_STEP, (largest - centre) / LARGEST_STEP);
+    this.#try(roundQ4Parameter(scale), centre);
   }
 
-  /** The line of least squares through the quants of the last try and their values, whose sum is given. */
+  /** The line of least squares through the steps of the last try and their values, whose sum is given. */
   #tryLine(sum: number): void {
-    const { quants, squares, products } = this.#sums;
-    const determinant = this.#count * squares - quants * quants;
+    const { steps, squares, products } = this.#sums;
+    const determinant = this.#count * squares - steps * steps;
     if (determinant === 0) return;
-    const scale = (this.#count * products - quants * sum) / determinant;
-    this.#try(roundToBf16(scale), roundToBf16((sum - scale * quants) / this.#count));
+    const scale = roundQ4Parameter((this.#count * products - steps * sum) / determinant);
+    this.#try(scale, roundQ4Parameter((sum - scale * steps) / this.#count));
   }
 
-  #try(scale: number, minimum: number): void {
-    if (Math.abs(scale) > Q4_MAX || Math.abs(minimum) > Q4_MAX) return;
-    const sums = sumsOf(this.#values, this.#count, scale, minimum);
+  #try(scale: number, centre: number): void {
+    if (Math.abs(scale) > Q4_MAX || Math.abs(centre) > Q4_MAX) return;
+    const sums = sumsOf(this.#values, this.#count, scale, centre);
     this.#sums = sums;
     if (!(sums.errors < this.#error)) return;
     this.#error = sums.errors;
     this.scale = scale;
-    this.minimum = minimum;
+    this.centre = centre;
   }
 
-  #setQuants(): void {
-    const { quants, minimum } = this;
+  #setSteps(): void {
+    const { steps, centre } = this;
     const inverse = inverseOf(this.scale);
-    for (let i = 0; i < this.#count; i++) quants[i] = quantOf(this.#values[i]!, inverse, minimum);
-    quants.fill(0, this.#count);
+    for (let i = 0; i < this.#count; i++) steps[i] = stepOf(this.#values[i]!, inverse, centre);
+    steps.fill(0, this.#count);
   }
 }
 
-/** Sums of q, q² and q·w over the values of a block, and of the squared errors. */
+/** Sums of q - 8, of its squares and of (q - 8)·w over the values of a block, and of the squared errors. */
 interface FitSums {
-  readonly quants: number;
+  readonly steps: number;
   readonly squares: number;
   readonly products: number;
   readonly errors: number;
 }
 
-function sumsOf(values: Float64Array, count: number, scale: number, minimum: number): FitSums {
+function sumsOf(values: Float64Array, count: number, scale: number, centre: number): FitSums {
   const inverse = inverseOf(scale);
-  let quants = 0;
+  let steps = 0;
   let squares = 0;
   let products = 0;
   let errors = 0;
   for (let i = 0; i < count; i++) {
     const value = values[i]!;
-    const quant = quantOf(value, inverse, minimum);
-    quants += quant;
-    squares += quant * quant;
-    products += quant * value;
-    const error = scale * quant + minimum - value;
+    const step = stepOf(value, inverse, centre);
+    steps += step;
+    squares += step * step;
+    products += step * value;
+    const error = scale * step + centre - value;
     errors += error * error;
   }
-  return { quants, squares, products, errors };
+  return { steps, squares, products, errors };
 }
 
-/** The clamp comes before the rounding: that is the same between integers, and quicker. */
-function quantOf(value: number, inverseScale: number, minimum: number): number {
-  const place = (value - minimum) * inverseScale;
-  if (place < 0) return 0;
-  if (place > LARGEST_QUANT) return LARGEST_QUANT;
+/** q - 8. The clamp comes before the rounding: that is the same between integers, and quicker. */
+function stepOf(value: number, inverseScale: number, centre: number): number {
+  const place = (value - centre) * inverseScale;
+  if (place < LEAST_STEP) return LEAST_STEP;
+  if (place > LARGEST_STEP) return LARGEST_STEP;
   return roundHalfEven(place);
 }
 
 function inverseOf(scale: number): number {
   return scale === 0 ? 0 : 1 / scale;
-}
-
-/** x rounded once to 8 significant bits, half to even; below 2^-40 +0. */
-function roundToBf16(x: number): number {
-  const magnitude = Math.abs(x);
-  if (magnitude < Q4_LEAST) return 0;
-  const unit = pow2(exponentOf64(magnitude) - 7);
-  return roundHalfEven(x / unit) * unit;
 }

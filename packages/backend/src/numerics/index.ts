@@ -1,4 +1,5 @@
 export * from './bits.js';
+export * from './centre-q4.js';
 export * from './constants.js';
 export * from './encode.js';
 export * from './encode-q4.js';

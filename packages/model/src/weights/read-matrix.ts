@@ -122,8 +122,8 @@ function encodeRows(spec: MatrixSpec, values: Float32Array, target: WeightData, 
       encodeQ8(name, values, rows, spec.columns, { quants: part(target.quants), scales: part(target.scales) });
       break;
     case 'q4': {
-      const { nibbles, scales, minima } = target;
-      const place = { nibbles: part(nibbles), scales: part(scales), minima: part(minima) };
+      const { nibbles, scales, centres } = target;
+      const place = { nibbles: part(nibbles), scales: part(scales), centres: part(centres) };
       encodeQ4(name, values, rows, spec.columns, place);
       break;
     }

@@ -23,8 +23,8 @@ export interface TensorType {
   readonly decode?: (bytes: Uint8Array, target: Float32Array) => void;
   /**
    * Of types whose values are s·q + m with q in 0..15, in blocks of 32: their integers in the order of the format `q4`,
-   * and s and m of each block, exact. The same bytes as `decode`; 16 nibble bytes (from
-   * a multiple of 4 in their buffer on), a scale and a minimum a block.
+   * and s and m of each block, exact (`centreQ4` makes its parameters of them). The same bytes as `decode`; 16 nibble
+   * bytes (from a multiple of 4 in their buffer on), a scale and a minimum a block.
    */
   readonly splitQ4?: (bytes: Uint8Array, nibbles: Uint8Array, scales: Float32Array, minima: Float32Array) => void;
 }

@@ -1,7 +1,7 @@
 import { assertNever, type WeightData } from '@stet/backend';
 import { BLOCK, fromBits } from '@stet/backend/numerics';
 
-/** output[offset .. offset + columns - 1] = row `token` of the table: exact in `bf16` and `q8`; in `q4` the sum of s·q, which is exact, and m is rounded once. */
+/** output[offset .. offset + columns - 1] = row `token` of the table: exact in `bf16` and `q8`; in `q4` the sum of s·(q - 8), which is exact, and c is rounded once. */
 export function embed(
   table: Exclude<WeightData, { kind: 'vector' }>,
   columns: number,
@@ -27,8 +27,8 @@ export function embed(
         const block = token * blockCount + Math.floor(i / BLOCK);
         const pair = table.nibbles[block * 16 + (i & 15)];
         const quant = (i & 16) === 0 ? pair & 15 : pair >> 4;
-        const product = quant * fromBits(table.scales[block] << 16);
-        output[offset + i] = Math.fround(product + fromBits(table.minima[block] << 16));
+        const product = (quant - 8) * fromBits(table.scales[block] << 16);
+        output[offset + i] = Math.fround(product + fromBits(table.centres[block] << 16));
       }
       return;
     }

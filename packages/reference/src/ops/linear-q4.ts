@@ -7,9 +7,9 @@ import { allocateQ15, type Q15, quantizeQ15 } from './q15.js';
 const { fround } = Math;
 
 /**
- * Weights s·q + m, q in 0..15, s and m of 8 bits for each block of 32, times Q15 activations. A block adds three exact
- * products: its dot products with the high and the low plane, i32 of at most 60960 < 2^16, times s (16 + 8 bits), and m
- * times the block's sum of activations, rounded to 16 bits once for all outputs (16 + 8 bits). Sums go up in the blocks
+ * Weights s·(q - 8) + c, q in 0..15, s and c of 8 bits for each block of 32, times Q15 activations. A block adds three
+ * exact products: the dot products of q - 8 with the high and the low plane, i32 of at most 32512 < 2^15, times s (15 + 8
+ * bits), and c times the block's sum of activations, rounded to 16 bits once for all outputs (16 + 8 bits). Sums go up in the blocks
  * within segments of 8 blocks, in this order, then over the segments; the bias comes last.
  */
 export function linearQ4(call: LinearCall, weight: WeightData & { kind: 'q4' }): OutputRange {
@@ -19,9 +19,9 @@ export function linearQ4(call: LinearCall, weight: WeightData & { kind: 'q4' }):
   const activations = allocateQ15(rowCount * stride);
   for (let row = 0; row < rowCount; row++) quantizeQ15(call.input, row * columns, columns, activations, row * stride);
   const operands: Operands = {
-    quants: new Uint8Array(stride),
+    steps: new Int8Array(stride),
     scales: new Float32Array(blockCount),
-    minima: new Float32Array(blockCount),
+    centres: new Float32Array(blockCount),
     high: activations.high,
     low: activations.low,
     powers: Float32Array.from(activations.exponents, pow2),
@@ -41,10 +41,10 @@ export function linearQ4(call: LinearCall, weight: WeightData & { kind: 'q4' }):
 }
 
 interface Operands {
-  /** Of one output: (blockCount·32) and (blockCount). */
-  readonly quants: Uint8Array;
+  /** Of one output: q - 8 (blockCount·32), and (blockCount). */
+  readonly steps: Int8Array;
   readonly scales: Float32Array;
-  readonly minima: Float32Array;
+  readonly centres: Float32Array;
   /** (rowCount × blockCount·32), and 2^exponent, (rowCount × blockCount) */
   readonly high: Int8Array;
   readonly low: Int8Array;
@@ -68,22 +68,22 @@ function blockSums({ high, low, exponents }: Q15): Float32Array {
 }
 
 function unpackRow(weight: WeightData & { kind: 'q4' }, row: number, operands: Operands): void {
-  const { quants, scales, minima, blockCount } = operands;
+  const { steps, scales, centres, blockCount } = operands;
   for (let b = 0; b < blockCount; b++) {
     const place = row * blockCount + b;
     scales[b] = fromBits(weight.scales[place] << 16);
-    minima[b] = fromBits(weight.minima[place] << 16);
+    centres[b] = fromBits(weight.centres[place] << 16);
     for (let i = 0; i < 16; i++) {
       const pair = weight.nibbles[place * 16 + i];
-      quants[b * BLOCK + i] = pair & 15;
-      quants[b * BLOCK + i + 16] = pair >> 4;
+      steps[b * BLOCK + i] = (pair & 15) - 8;
+      steps[b * BLOCK + i + 16] = (pair >> 4) - 8;
     }
   }
 }
 
 /** The unpacked output times one row, whose blocks start at `activationBlock`. */
 function segmentedDot(operands: Operands, activationBlock: number): number {
-  const { quants, scales, minima, high, low, powers, sums, blockCount } = operands;
+  const { steps, scales, centres, high, low, powers, sums, blockCount } = operands;
   const segmentBlocks = Q4_SEGMENT_BLOCKS;
   const block = BLOCK;
   let sum = 0;
@@ -96,14 +96,14 @@ function segmentedDot(operands: Operands, activationBlock: number): number {
       let highDot = 0;
       let lowDot = 0;
       for (let i = 0; i < block; i++) {
-        const quant = quants[w + i];
-        highDot = (highDot + Math.imul(quant, high[x + i])) | 0;
-        lowDot = (lowDot + Math.imul(quant, low[x + i])) | 0;
+        const step = steps[w + i];
+        highDot = (highDot + Math.imul(step, high[x + i])) | 0;
+        lowDot = (lowDot + Math.imul(step, low[x + i])) | 0;
       }
       const scale = scales[b] * powers[activationBlock + b];
       segment = fround(segment + highDot * scale);
       segment = fround(segment + lowDot * (scale * 2 ** -7));
-      segment = fround(segment + sums[activationBlock + b] * minima[b]);
+      segment = fround(segment + sums[activationBlock + b] * centres[b]);
     }
     sum = fround(sum + segment);
   }

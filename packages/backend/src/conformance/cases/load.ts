@@ -155,7 +155,7 @@ function badWeights(good: WeightSource): [string, WeightSource][] {
           case 'q8':
             return { ...data, quants: data.quants.slice(1) };
           case 'q4':
-            return { ...data, minima: data.minima.slice(1) };
+            return { ...data, centres: data.centres.slice(1) };
           case 'vector':
             return data;
         }

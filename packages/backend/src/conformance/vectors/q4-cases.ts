@@ -4,11 +4,11 @@ import type { OpCaseSpec } from './op-cases.js';
 import { bellValues, createRandom, type Random } from './random.js';
 
 /**
- * Scales and minima that fitting a block to weights hardly makes but files may have: zeros, both signs, the ends of
- * the domain, blocks whose quants are all 0 or all 15.
+ * Scales and centres that fitting a block to weights hardly makes but files may have: zeros, both signs, the ends of
+ * the domain, blocks whose quants are all 0, all 8 or all 15.
  */
 export function q4ParameterCases(): OpCaseSpec[] {
-  const name = 'scales and minima of every kind';
+  const name = 'scales and centres of every kind';
   return [
     {
       name: `embed q4: ${name}`,
@@ -35,7 +35,7 @@ export function q4ParameterCases(): OpCaseSpec[] {
       },
     },
     {
-      name: 'linear q4: minima alone',
+      name: 'linear q4: centres alone',
       kind: 'linear',
       formats: ['q4'],
       subset: 'full',
@@ -62,18 +62,19 @@ function parameterBits(random: Random): number {
 function parameterMatrix(random: Random, rows: number, columns: number): WeightData & { kind: 'q4' } {
   const blockCount = Math.ceil(columns / BLOCK);
   const count = rows * blockCount;
-  const nibbles = new Uint8Array(count * 16);
+  const nibbles = new Uint8Array(count * 16).fill(0x88);
   for (let block = 0; block < count; block++) {
     const left = columns - (block % blockCount) * BLOCK;
-    const fill = random.below(4);
+    const fill = random.below(5);
     for (let i = 0; i < Math.min(BLOCK, left); i++) {
-      const quant = fill === 0 ? 0 : fill === 1 ? 15 : random.below(16);
+      const quant = [0, 8, 15][fill] ?? random.below(16);
       const at = block * 16 + (i & 15);
-      nibbles[at] = nibbles[at]! | (quant << (i < 16 ? 0 : 4));
+      const shift = i < 16 ? 0 : 4;
+      nibbles[at] = (nibbles[at]! & ~(15 << shift)) | (quant << shift);
     }
   }
   const parameters = (): Uint16Array => Uint16Array.from({ length: count }, () => parameterBits(random));
-  return { kind: 'q4', nibbles, scales: parameters(), minima: parameters() };
+  return { kind: 'q4', nibbles, scales: parameters(), centres: parameters() };
 }
 
 /**
