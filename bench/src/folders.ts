@@ -6,3 +6,5 @@ export const benchFolder = new URL('../', import.meta.url);
 export const peersFolder = new URL('peers/', benchFolder);
 /** What takes long and does not change; ignored by git. */
 export const cacheFolder = new URL('cache/', benchFolder);
+/** Sources of the CPU backend's kernels. */
+export const kernelsFolder = new URL('../kernels/cpu/', benchFolder);

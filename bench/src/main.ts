@@ -7,6 +7,7 @@ import { parseCommandLine, usage } from './options.js';
 import { measurePeers } from './peers.js';
 import { measureQuality } from './quality.js';
 import { machineLoad, writeReadme, writeResult } from './result.js';
+import { measureRoofline } from './roofline.js';
 import { measureSampler } from './sampler.js';
 import { measureStep } from './step.js';
 
@@ -14,6 +15,7 @@ const benchmarks = {
   quality: measureQuality,
   peers: measurePeers,
   determinism: measureDeterminism,
+  roofline: measureRoofline,
   forward: measureForward,
   step: measureStep,
   sampler: measureSampler,
