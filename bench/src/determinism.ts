@@ -3,6 +3,7 @@ import { createEngine, type StetEngine } from '@stet/engine';
 import { loadModelPath } from '@stet/model/node';
 import { type LoopStream, runClosedLoop } from './closed-loop.js';
 import { type FormatCase, formatCases } from './formats.js';
+import { markdownTable } from './models/markdown.js';
 import type { BenchOptions } from './options.js';
 import type { BenchResult } from './result.js';
 import { median, rounded } from './stats.js';
@@ -50,12 +51,14 @@ export async function measureDeterminism(options: BenchOptions): Promise<BenchRe
     outputTokens: quick ? 48 : 96,
     log: console.error,
   });
+  const rows = determinismRows(cost);
   return {
     workload: determinismWorkload(rounds),
     model,
     fingerprint: cost.fingerprint,
     device: cost.device,
-    rows: determinismRows(cost),
+    rows,
+    tables: [markdownTable(rows)],
     json: cost,
   };
 }
