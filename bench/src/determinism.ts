@@ -1,5 +1,5 @@
 import { createCpuBackend } from '@stet/backend-cpu';
-import { createEngine, type StetEngine } from '@stet/engine';
+import { createEngine, type EngineInfo, type StetEngine } from '@stet/engine';
 import { loadModelPath } from '@stet/model/node';
 import { type LoopStream, runClosedLoop } from './closed-loop.js';
 import { type FormatCase, formatCases } from './formats.js';
@@ -54,7 +54,7 @@ export async function measureDeterminism(options: BenchOptions): Promise<BenchRe
   const rows = determinismRows(cost);
   return {
     workload: determinismWorkload(rounds),
-    model,
+    model: cost.model,
     fingerprint: cost.fingerprint,
     device: cost.device,
     rows,
@@ -81,7 +81,7 @@ export function determinismRows({ format, tokensPerSecond }: DeterminismCost) {
 /** All cases take turns, in every round from another one on. */
 export async function determinismCost(
   options: CostOptions,
-): Promise<DeterminismCost & { readonly fingerprint: string; readonly device: string }> {
+): Promise<DeterminismCost & Pick<EngineInfo, 'model' | 'fingerprint' | 'device'>> {
   const { model, format, threads, rounds, outputTokens, log } = options;
   const tokens = await promptTokens(model);
   const engines: Record<'auto' | 'direct', StetEngine> = {
@@ -105,8 +105,8 @@ export async function determinismCost(
         if (round > 0) rates.get(name)!.push(tokensPerSecond);
       }
     }
-    const { fingerprint, device } = engines.auto.info;
-    return { ...costOf(format.title, rates), fingerprint, device };
+    const { model: name, fingerprint, device } = engines.auto.info;
+    return { ...costOf(format.title, rates), model: name, fingerprint, device };
   } finally {
     for (const engine of Object.values(engines)) await engine.close();
   }

@@ -32,8 +32,8 @@ if (name === undefined || !Object.hasOwn(benchmarks, name)) {
 const loadBefore = machineLoad();
 const result = await benchmarks[name as Name](options);
 const output = options.json ? new Console(process.stderr) : console;
-output.table(result.rows);
-for (const table of result.tables?.slice(1) ?? []) output.log(`${table}\n`);
+if (result.tables) output.log(`\n${result.workload}\n\n${result.tables.join('\n\n')}\n`);
+else output.table(result.rows);
 if (options.save) {
   output.log(`saved ${writeResult(name, result, loadBefore)}`);
   writeReadme(name, result, loadBefore);

@@ -9,11 +9,14 @@ import { type NodeLlamaCpp, startNodeLlamaCpp, whyNoNodeLlamaCpp } from './peers
 import { type Figures, figureRow, figuresOf, type Ratios, ratiosOf } from './peers/report.js';
 import { engineName, openStetModels, type StetModels, stetContenders } from './peers/stet-contenders.js';
 import { PREFILL_TOKENS, PROMPT_TOKENS, workloadsOf } from './peers/workloads.js';
-import type { BenchResult } from './result.js';
+import { type BenchResult, machineLoad } from './result.js';
 import { readText } from './texts.js';
 
 /** Tokens of a decode run, and rounds. */
 const SIZES = { quick: { outputTokens: 64, rounds: 3 }, full: { outputTokens: 128, rounds: 9 } } as const;
+
+/** Load of a machine that has other things to do. */
+const BUSY = 0.5;
 
 /** Who is measured, and who cannot be. */
 interface Field {
@@ -35,6 +38,9 @@ export async function measurePeers(options: BenchOptions): Promise<BenchResult> 
   const rounds = options.rounds ?? size.rounds;
   const { all, own } = await formatCases(model);
   const workloads = workloadsOf(await tokensOf(model), size.outputTokens);
+  const loadBefore = machineLoad();
+  if (loadBefore > BUSY)
+    console.error(`the machine is busy (load ${loadBefore}): threads that spin, as llama.cpp's do, lose most by it`);
   const field = await gather(model, all, options);
   try {
     const rates = await takeTurns(field.contenders, workloads, rounds, console.error);
@@ -46,7 +52,7 @@ export async function measurePeers(options: BenchOptions): Promise<BenchResult> 
       const outputTokens = quick ? 48 : 96;
       costs.push(await determinismCost({ model, format, threads, rounds, outputTokens, log: console.error }));
     }
-    return resultOf({ model, own, rounds, size, field, figures, costs, options });
+    return resultOf({ own, rounds, size, field, figures, costs, loadBefore, options });
   } finally {
     await field.node?.close();
     for (const { engine } of field.stet.opened) await engine.close();
@@ -92,17 +98,17 @@ async function tokensOf(path: string): Promise<number[]> {
 }
 
 interface Found {
-  readonly model: string;
   readonly own: FormatCase;
   readonly rounds: number;
   readonly size: (typeof SIZES)[keyof typeof SIZES];
   readonly field: Field;
   readonly figures: ReadonlyMap<string, Figures>;
   readonly costs: readonly DeterminismCost[];
+  readonly loadBefore: number;
   readonly options: BenchOptions;
 }
 
-function resultOf({ model, own, rounds, size, field, figures, costs, options }: Found): BenchResult {
+function resultOf({ own, rounds, size, field, figures, costs, loadBefore, options }: Found): BenchResult {
   const rows = Array.from(figures, ([name, found]) => figureRow(name, found));
   const tables = [
     markdownTable(rows),
@@ -128,7 +134,8 @@ function resultOf({ model, own, rounds, size, field, figures, costs, options }: 
       figures: Object.fromEntries(figures),
       deterministic: costs,
       skipped: field.skipped,
-      model,
+      model: info.model,
+      loadBefore,
       threads: options.threads,
       rounds,
       device: info.device,
