@@ -24,7 +24,7 @@ struct Matrix {
 };
 
 // As the host delivers it, `blocks` being ceil(columns/32): bf16 bits (rows x columns); or q8 quants (rows x blocks x 32) with
-// scales (rows x blocks) of 5 significant bits; or q4 nibbles (rows x blocks x 16; byte i holds element i in its low half and
+// scales (rows x blocks) of 8 significant bits at most; or q4 nibbles (rows x blocks x 16; byte i holds element i in its low half and
 // element i + 16 in its high half) with bf16 bits of scales and centres (rows x blocks).
 struct MatrixSource {
   Format format;

@@ -1,6 +1,6 @@
 // linear_q8: how `q8` weights are packed, for the byte linears of byte_linear.inl.h and byte_tiles.inl.h.
 // Packed: [tile of 16 outputs]{ [block of 32 inputs][8 quads of inputs][16 outputs][4 inputs] int8 with the lanes' operand bias,
-// [block][16 outputs] bf16 scales, whose 5 significant bits fit, zeros up to a multiple of 64 bytes }.
+// [block][16 outputs] bf16 scales, whose significant bits fit, zeros up to a multiple of 64 bytes }.
 // embed: row `token` -> output (columns) = quant * scale, exact.
 #pragma once
 #include "byte_linear.inl.h"

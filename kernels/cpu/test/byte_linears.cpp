@@ -81,7 +81,11 @@ Weights makeWeights(Format format, int rows, int columns, int level, Random& ran
   }
   for (size_t i = 0; i < count; i++) {
     if (format == Format::q8) {
-      w.scales.push_back(fromBits(static_cast<uint32_t>(exponent()) << 23 | static_cast<uint32_t>(level == 2 ? 15 : random.below(16)) << 19));
+      // Scales of 5 bits, or of 8 where quants are small enough for that.
+      const bool fine = random.below(2) == 0;
+      for (size_t k = i * 32; fine && k < i * 32 + 32; k++) w.quants[k] = static_cast<int8_t>(level == 2 ? 16 : w.quants[k] % 17);
+      const int digits = fine ? (level == 2 ? 127 : random.below(128)) : (level == 2 ? 15 : random.below(16)) << 3;
+      w.scales.push_back(fromBits(static_cast<uint32_t>(exponent()) << 23 | static_cast<uint32_t>(digits) << 16));
       continue;
     }
     for (int j = 0; j < 16; j++) w.nibbles.push_back(static_cast<uint8_t>(level == 2 ? 0 : random.below(256)));

@@ -1,5 +1,6 @@
 #include "binding.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -97,12 +98,19 @@ ArrayView<uint8_t> Args::unsignedBytes(size_t index) const {
   return {static_cast<uint8_t*>(data), length};
 }
 
-void requireQ8Scales(ArrayView<float> scales) {
-  constexpr uint32_t unused = 0x7ffff;
-  for (size_t i = 0; i < scales.length; i++) {
+void requireQ8Scales(ArrayView<int8_t> quants, ArrayView<float> scales) {
+  constexpr uint32_t unused = 0xffff;
+  for (size_t block = 0; block < scales.length; block++) {
     uint32_t bits;
-    std::memcpy(&bits, scales.data + i, sizeof bits);
-    if (bits & unused) throw BindingError{"STET_ERR_BAD_WEIGHTS", "a q8 scale has more than 5 significant bits: encodeQ8 makes such scales"};
+    std::memcpy(&bits, scales.data + block, sizeof bits);
+    if (bits & unused) throw BindingError{"STET_ERR_BAD_WEIGHTS", "a q8 scale has more than 8 significant bits: encodeQ8 makes such scales"};
+    uint32_t digits = (bits >> 16 & 0x7f) | 0x80;
+    while (digits % 2 == 0) digits /= 2;
+    int sum = 0;
+    for (size_t i = block * 32; i < block * 32 + 32; i++) sum += std::abs(static_cast<int>(quants.data[i]));
+    if (127u * digits * static_cast<uint32_t>(sum) > 1u << 24) {
+      throw BindingError{"STET_ERR_BAD_WEIGHTS", "a q8 scale has more significant bits than the quants of its block allow: encodeQ8 makes such scales"};
+    }
   }
 }
 

@@ -54,9 +54,9 @@ class Args {
   napi_value values_[kMaxArgs];
 };
 
-// Throws `STET_ERR_BAD_WEIGHTS` where a scale has more than the five significant bits of the numerics: the kernels keep
-// scales in 16 bits, and their products are exact because of them.
-void requireQ8Scales(ArrayView<float> scales);
+// Throws `STET_ERR_BAD_WEIGHTS` where a scale has more significant bits than the numerics allow beside the quants of its
+// block, 32 of them: the kernels keep scales in 16 bits, and their products are exact because of that.
+void requireQ8Scales(ArrayView<int8_t> quants, ArrayView<float> scales);
 
 using Binding = napi_value (*)(Args& args);
 // Runs a binding and turns what it throws into a JavaScript exception.

@@ -219,7 +219,7 @@ napi_value packQ8(Args& args) {
   const WeightShape& shape = matrixShape(handle, weight, Format::q8);
   const size_t blocks = static_cast<size_t>(shape.rows) * ((shape.columns + 31) / 32);
   if (quants.length != blocks * 32 || scales.length != blocks) throw std::logic_error("a matrix has another size");
-  requireQ8Scales(scales);
+  requireQ8Scales(quants, scales);
   keep(args.env(), handle.sources, args.value(2));
   keep(args.env(), handle.sources, args.value(3));
   napi_value promise = beginRequest(handle);

@@ -43,7 +43,7 @@ PackedMatrix packedMatrix(const Args& args, const Kernels& kernels, size_t index
     const auto scales = args.floats(index + 4);
     const size_t blocks = rows * ((source.columns + 31) / 32);
     require(quants.length == blocks * 32 && scales.length == blocks, "a q8 matrix has another size");
-    requireQ8Scales(scales);
+    requireQ8Scales(quants, scales);
     source.quants = quants.data;
     source.scales = scales.data;
   } else {

@@ -8,7 +8,7 @@ import type { WeightSpec } from './plan.js';
 export type WeightData =
   /** Bits of bf16 values, (rows × columns) row-major. */
   | { readonly kind: 'bf16'; readonly bits: Uint16Array }
-  /** `quants` (rows × blockCount·32) int8, the last block padded with zeros; `scales` (rows × blockCount) f32, blockCount = ceil(columns / 32). */
+  /** `quants` (rows × blockCount·32) int8, the last block padded with zeros; `scales` (rows × blockCount) f32 of as many bits as the quants leave room for (`encodeQ8`), blockCount = ceil(columns / 32). */
   | { readonly kind: 'q8'; readonly quants: Int8Array; readonly scales: Float32Array }
   /**
    * Blocks of 32 elements w = s·(q - 8) + c, q in 0..15. `nibbles` (rows × blockCount × 16): byte i of a block has q of

@@ -7,14 +7,12 @@ import {
   checkBf16,
   checkVector,
   encodeBf16,
-  encodeQ8,
   encodeWeight,
   exp,
   exponentOf64,
   fromBits,
   ln,
   pow2,
-  q8Scale,
   rmsNormConstants,
   ropeTables,
   roundHalfEven,
@@ -169,75 +167,6 @@ describe('encodeBf16', () => {
 
   it('reads a view that starts anywhere in its buffer', () => {
     expect([...encodeBf16('w', Float32Array.of(9, 1, 2).subarray(1))]).toEqual([0x3f80, 0x4000]);
-  });
-});
-
-describe('encodeQ8', () => {
-  /** Another way to find the scale: on the f64 bits, drop all but 5 significant bits and add one if any was set. */
-  function scaleByBits(largest: number): number {
-    if (largest === 0) return 2 ** -40;
-    const view = new DataView(new ArrayBuffer(8));
-    view.setFloat64(0, largest / 127);
-    const bits = view.getBigUint64(0);
-    const mask = (1n << 48n) - 1n;
-    view.setBigUint64(0, bits & mask ? (bits & ~mask) + (1n << 48n) : bits);
-    return Math.max(view.getFloat64(0), 2 ** -40);
-  }
-
-  it('has the smallest scale of 5 bits that holds the largest weight', () => {
-    const largest = fc.integer({ min: 0, max: bitsOf(127 * 1984) }).map(fromBits);
-    fc.assert(
-      fc.property(largest, (x) => {
-        const scale = q8Scale(x);
-        expect(scale).toBe(scaleByBits(x));
-        expect(scale * 127).toBeGreaterThanOrEqual(x);
-        expect(scale / pow2(exponentOf64(scale) - 4)).toBe(Math.floor(scale / pow2(exponentOf64(scale) - 4)));
-      }),
-      { numRuns: 5000 },
-    );
-    for (const [x, scale] of [
-      [0, 2 ** -40],
-      [127, 1],
-      [fromBits(bitsOf(127) + 1), 17 / 16],
-      [127 * 31, 31],
-      [fromBits(bitsOf(127 * 31) + 1), 32],
-      [127 * 1984, 1984],
-      [127 * 2 ** -40, 2 ** -40],
-      [fromBits(bitsOf(127 * 2 ** -40) + 1), (17 / 16) * 2 ** -40],
-    ] as const) {
-      expect(q8Scale(x)).toBe(scale);
-    }
-  });
-
-  it('keeps every weight within half a step, and zeros in the padding', () => {
-    const values = fc.array(fc.float({ min: -1000, max: 1000, noNaN: true }), { minLength: 45, maxLength: 45 });
-    fc.assert(
-      fc.property(values, (flat) => {
-        const { quants, scales } = encodeQ8('w', Float32Array.from(flat), 1, 45);
-        expect(quants).toHaveLength(64);
-        for (let i = 0; i < 45; i++) {
-          const scale = scales[Math.floor(i / 32)]!;
-          expect(Math.abs(quants[i]! * scale - flat[i]!)).toBeLessThanOrEqual(scale / 2);
-        }
-        expect(quants.subarray(45).every((quant) => quant === 0)).toBe(true);
-      }),
-      { numRuns: 200 },
-    );
-  });
-
-  it('sends ties to the even quant and starts each row at a block', () => {
-    const values = Float32Array.of(127, 0.5, 1.5, -2.5, /* row 1 */ -63.5, 0.25, 0.75, -0.25);
-    const { quants, scales } = encodeQ8('w', values, 2, 4);
-    expect([...quants.subarray(0, 4), ...quants.subarray(32, 36)]).toEqual([127, 0, 2, -2, -127, 0, 2, 0]);
-    expect([...scales]).toEqual([1, 0.5]);
-  });
-
-  it('refuses what is not finite or above 127 · 1984, with name and index', () => {
-    const values = new Float32Array(40);
-    for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, -127 * 1985]) {
-      values[37] = bad;
-      expect(badWeights(() => encodeQ8('head', values, 1, 40))).toMatch(/^head: element 37/);
-    }
   });
 });
 

@@ -212,7 +212,7 @@ describe('a matrix of four-bit integers in q4', () => {
           difference += value(scale) * (quants[i]! - 8) + centre - values[i]!;
         }
         // The decoded values are rounded to f32 themselves.
-        const limit = Math.abs(centre) * 2 ** -9 * 1.01 + 2 ** -20;
+        const limit = Math.abs(centre) * 2 ** -8 + 2 ** -20;
         expect(Math.abs(difference / 32), `${type.name}, block ${block}`).toBeLessThanOrEqual(limit);
       }
     }

@@ -1,5 +1,5 @@
 import { type WeightFormat, weightFormats } from '@stet/backend';
-import { encodeWeight, fromBits, pow2, r12 } from '@stet/backend/numerics';
+import { encodeQ8, encodeWeight, fromBits, pow2, r12 } from '@stet/backend/numerics';
 import { allocateQ15, quantizeQ15, r16, runOp, splitHigh, splitLow } from '@stet/reference';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -26,15 +26,36 @@ describe('products that are added', () => {
   });
 
   it('are exact for the dots of a q8 block and both of its scales', () => {
-    const dot = fc.integer({ min: -516128, max: 516128 });
-    const scale = fc.tuple(fc.integer({ min: 16, max: 31 }), fc.integer({ min: -44, max: 6 }));
+    const digits = fc.integer({ min: 16, max: 255 });
     const exponent = fc.integer({ min: -40, max: 20 });
     fc.assert(
       fc.property(
-        dot,
-        scale,
+        digits.chain((m) => fc.tuple(fc.constant(m), fc.nat(Math.min(516128, Math.floor(2 ** 24 / m))), fc.boolean())),
+        fc.integer({ min: -47, max: 3 }),
         exponent,
-        (d, [m, k], e) => isExact(d * (m * pow2(k)) * pow2(e)) && isExact(d * (m * pow2(k)) * pow2(e - 7)),
+        ([m, size, negative], k, e) => {
+          const d = negative ? -size : size;
+          return isExact(d * (m * pow2(k)) * pow2(e)) && isExact(d * (m * pow2(k)) * pow2(e - 7));
+        },
+      ),
+      runs,
+    );
+  });
+
+  it('of a q8 block are those: no dot times the digits of its scale is above 2^24', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.double({ min: -1, max: 1, noNaN: true }), { minLength: 32, maxLength: 32 }),
+        fc.integer({ min: 0, max: 6 }),
+        (some, power) => {
+          const values = Float32Array.from(some, (x) => x ** (2 * power + 1));
+          const { quants, scales } = encodeQ8('w', values, 1, 32);
+          const largest = 127 * quants.reduce((sum, quant) => sum + Math.abs(quant), 0);
+          expect(isExact(largest * scales[0])).toBe(true);
+          let digits = scales[0];
+          while (digits % 1 !== 0) digits *= 2;
+          expect(largest * digits).toBeLessThanOrEqual(2 ** 24);
+        },
       ),
       runs,
     );

@@ -36,6 +36,14 @@ const mutations: readonly Mutation[] = [
   { file: 'ops/linear-bf16.ts', from: 'segment0 = 0', to: 'segment0 = sums[0]' },
   { file: 'ops/linear-q8.ts', from: 'start + segmentBlocks', to: 'start + segmentBlocks - 1' },
   { file: 'ops/linear-q8.ts', from: 'segment + highDot * scale', to: 'segment + lowDot * scale * 2 ** -7' },
+  // q8 scales of seven bits.
+  {
+    file: 'ops/linear-q8.ts',
+    from: 'scales[weightBlock + b] * powers[activationBlock + b]',
+    to: `new Float32Array(Uint32Array.of(
+        new Uint32Array(scales.buffer, scales.byteOffset)[weightBlock + b] & ~0x1ffff,
+      ).buffer)[0] * powers[activationBlock + b]`,
+  },
   // q4: planes swapped, the third term first, other segments, z not rounded, rounded to 15 bits or with another step, the
   // halves of a byte swapped, a centre left out or counted from q = 0, another middle of the quants, sums of a plane alone.
   {

@@ -2,9 +2,8 @@ import { assert, assertNever } from '../errors.js';
 import type { WeightFormat, WeightSpec } from '../plan.js';
 import type { WeightData } from '../weights.js';
 import { badWeight } from './bad-weight.js';
-import { bitsOf, exponentOf64, fromBits, pow2, roundHalfEven } from './bits.js';
-import { BLOCK } from './constants.js';
 import { encodeQ4 } from './encode-q4.js';
+import { encodeQ8 } from './encode-q8.js';
 
 /** Turns f32 values of a tensor into the data of its spec, or throws `STET_ERR_BAD_WEIGHTS` that names tensor and index. */
 export function encodeWeight(spec: WeightSpec, values: Float32Array): WeightData {
@@ -93,74 +92,6 @@ function roundedMagnitude(word: number): number {
 /** All ones, or 0 for magnitudes below the domain: weights are often 0, at places that no branch predictor foresees. */
 function keepMask(magnitude: number): number {
   return ~((magnitude - BF16_MIN) >> 31);
-}
-
-export interface Q8Arrays {
-  /** (rows × blockCount·32), the last block of a row padded with zeros. */
-  readonly quants: Int8Array;
-  /** (rows × blockCount). */
-  readonly scales: Float32Array;
-}
-
-/**
- * int8 blocks of 32 along a row: the smallest scale of 5 significant bits with amax <= 127·scale, quants rounded half
- * to even; made in f64. `target` must be zero where rows end in padding; by default it is new.
- */
-export function encodeQ8(
-  name: string,
-  values: Float32Array,
-  rows: number,
-  columns: number,
-  target: Q8Arrays = emptyQ8(rows, columns),
-): Q8Arrays {
-  const { quants, scales } = target;
-  const blockCount = Math.ceil(columns / BLOCK);
-  const words = new Int32Array(values.buffer, values.byteOffset, values.length);
-  assert(values.length === rows * columns, `${name}: ${values.length} values for ${rows} rows of ${columns}`);
-  assert(
-    scales.length === rows * blockCount && quants.length === scales.length * BLOCK,
-    `${name}: no place for ${rows} rows`,
-  );
-  for (let row = 0; row < rows; row++) {
-    for (let block = 0; block < blockCount; block++) {
-      const start = row * columns + block * BLOCK;
-      const end = Math.min(start + BLOCK, (row + 1) * columns);
-      // As integers the bits of magnitudes have the order of their values, and NaN is above all.
-      let largest = 0;
-      for (let i = start; i < end; i++) largest = Math.max(largest, words[i]! & 0x7fffffff);
-      if (largest > Q8_MAX_BITS) {
-        badWeight(
-          name,
-          words.findIndex((word) => (word & 0x7fffffff) > Q8_MAX_BITS),
-          `is not finite or above ${Q8_MAX}`,
-        );
-      }
-      const scale = q8Scale(fromBits(largest));
-      const place = row * blockCount + block;
-      scales[place] = scale;
-      const shift = place * BLOCK - start;
-      for (let i = start; i < end; i++) quants[shift + i] = roundHalfEven(values[i]! / scale);
-    }
-  }
-  return target;
-}
-
-function emptyQ8(rows: number, columns: number): Q8Arrays {
-  const blockCount = rows * Math.ceil(columns / BLOCK);
-  return { quants: new Int8Array(blockCount * BLOCK), scales: new Float32Array(blockCount) };
-}
-
-const Q8_SCALE_MAX = (31 / 16) * 2 ** 10;
-const Q8_SCALE_MIN = 2 ** -40;
-const Q8_MAX = 127 * Q8_SCALE_MAX;
-const Q8_MAX_BITS = bitsOf(Q8_MAX);
-
-/** The smallest m·2^k, m of 5 significant bits, with largest <= 127·scale. */
-export function q8Scale(largest: number): number {
-  if (!(largest > 127 * Q8_SCALE_MIN)) return Q8_SCALE_MIN;
-  const exact = largest / 127;
-  const unit = pow2(exponentOf64(exact) - 4);
-  return Math.ceil(exact / unit) * unit;
 }
 
 /** Norm weights: |w| <= 2^40. Biases: 0, or 2^-80 <= |b| <= 2^40. */

@@ -5,8 +5,9 @@ import { allocateQ15, quantizeQ15 } from './q15.js';
 const { fround } = Math;
 
 /**
- * int8 weights with a scale of 5 bits for each block of 32, times Q15 activations. A block's dot product with each plane
- * is an exact i32 below 2^19, so its product with the scales is exact: 19 + 5 bits. Sums go up in the blocks within
+ * int8 weights with a scale of 5 to 8 bits for each block of 32, times Q15 activations. A block's dot product with each
+ * plane is an exact i32 below 2^19, and so much smaller where the scale has more than 5 bits that its product with the
+ * scale has 24 bits and is exact (`encodeQ8`). Sums go up in the blocks within
  * segments of 8 blocks, high plane before low, then over the segments; the bias comes last.
  */
 export function linearQ8(call: LinearCall, quants: Int8Array, scales: Float32Array): OutputRange {
