@@ -31,6 +31,10 @@ struct Avx2Lanes {
   static F minimum(F a, F b) { return _mm256_min_ps(a, b); }
   static F maximum(F a, F b) { return _mm256_max_ps(a, b); }
   static F divide(F a, F b) { return _mm256_div_ps(a, b); }
+  // c - a*b, rounded once.
+  static F subtractProduct(F c, F a, F b) { return _mm256_fnmadd_ps(a, b, c); }
+  // 1/a to 2^-11; its bits depend on the maker of the CPU.
+  static F reciprocalEstimate(F a) { return _mm256_rcp_ps(a); }
 
   static I splatI(int32_t x) { return _mm256_set1_epi32(x); }
   static I loadI(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }

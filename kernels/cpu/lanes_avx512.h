@@ -30,6 +30,10 @@ struct Avx512Lanes {
   static F minimum(F a, F b) { return _mm512_min_ps(a, b); }
   static F maximum(F a, F b) { return _mm512_max_ps(a, b); }
   static F divide(F a, F b) { return _mm512_div_ps(a, b); }
+  // c - a*b, rounded once.
+  static F subtractProduct(F c, F a, F b) { return _mm512_fnmadd_ps(a, b, c); }
+  // 1/a to 2^-11; its bits depend on the maker of the CPU.
+  static F reciprocalEstimate(F a) { return _mm512_rcp14_ps(a); }
 
   static I splatI(int32_t x) { return _mm512_set1_epi32(x); }
   static I loadI(const void* p) { return _mm512_loadu_si512(p); }

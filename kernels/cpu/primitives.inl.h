@@ -69,6 +69,19 @@ template <class S> typename S::H exp2qHalves(typename S::H f) {
   return S::addH(S::splatH(32768), S::template shrH<1>(S::addH(S::mulHighH(f, a1), S::splatH(1))));
 }
 
+// exp2q of two vectors at once, of which the low 16 bits of each lane count.
+template <class S> void exp2qPair(typename S::I f0, typename S::I f1, typename S::I& p0, typename S::I& p1) {
+  const auto low = S::splatI(0xffff);
+  if constexpr (S::width == 1) {
+    p0 = exp2q<S>(S::andI(f0, low));
+    p1 = exp2q<S>(S::andI(f1, low));
+  } else {
+    const auto p = exp2qHalves<S>(S::orI(S::andI(f0, low), S::template shl<16>(f1)));
+    p0 = S::andI(p, low);
+    p1 = S::template shr<16>(p);
+  }
+}
+
 // x*2^-d for d >= 0: 0 from d = 64 on and below 2^-90. `factor` is scaleFactor(d).
 inline float scaleFactor(int d) { return d >= 64 ? 0.0f : pow2(-d); }
 template <class S> typename S::F scaleDown(typename S::F x, typename S::F factor) {
@@ -76,15 +89,28 @@ template <class S> typename S::F scaleDown(typename S::F x, typename S::F factor
   return S::select(S::lessI(magnitude<S>(y), S::splatI((127 - 90) << 23)), S::zero(), y);
 }
 
-// floor((2^31 + (d>>1)) / d) for d in 32768..98303: a float quotient is off by less than one, and the remainder tells.
-template <class S> typename S::I reciprocal(typename S::I d) {
-  const auto half = S::template shr<1>(d);
-  const auto dividend = S::orI(half, S::splatI(INT32_MIN));  // 2^31 + half, as u32
-  const auto estimate = S::toIntTruncate(S::divide(S::add(S::splat(2147483648.0f), S::toFloat(half)), S::toFloat(d)));
-  const auto rest = S::subI(dividend, S::mulI(estimate, d));
-  const auto tooBig = S::lessI(rest, S::splatI(0));
-  const auto tooSmall = S::lessI(S::subI(d, S::splatI(1)), rest);
-  return S::addI(estimate, S::selectI(tooBig, S::splatI(-1), S::selectI(tooSmall, S::splatI(1), S::splatI(0))));
+// floor((2^31 + (d>>1)) / d) for d in 32768..65536, as an f32. That is the integer nearest to q = 2^31/d, which is never
+// halfway between two: 2q = 2^32/d is odd for no d, and so q lies 1/(2d) >= 2^-17 or more from every half. After Newton's
+// step y is 1/d to 2^-22, so the first integer is within 1/2 + 2^-6 of q, its remainder is exact in a fused multiply-add,
+// and remainder*y is off by less than 2^-22: it rounds to the one integer that is missing.
+// Several at once, in lockstep: a step of one vector takes cycles in which the others can be stepped.
+template <class S, int count> inline __attribute__((always_inline)) void reciprocals(const typename S::I (&d)[count], typename S::F (&inverse)[count]) {
+  if constexpr (S::width == 1) {
+    for (int i = 0; i < count; i++) {
+      const auto divisor = static_cast<uint32_t>(d[i]);
+      inverse[i] = static_cast<float>((0x80000000u + divisor / 2) / divisor);
+    }
+  } else {
+    const auto toInteger = S::splat(12582912.0f);  // 1.5*2^23: a sum with it is rounded to an integer
+    const auto dividend = S::splat(2147483648.0f);
+    typename S::F divisor[count], y[count], first[count];
+    for (int i = 0; i < count; i++) divisor[i] = S::toFloat(d[i]);
+    for (int i = 0; i < count; i++) y[i] = S::reciprocalEstimate(divisor[i]);
+    for (int i = 0; i < count; i++) y[i] = S::multiplyAdd(y[i], S::subtractProduct(S::splat(1.0f), divisor[i], y[i]), y[i]);
+    for (int i = 0; i < count; i++) first[i] = S::sub(S::multiplyAdd(y[i], dividend, toInteger), toInteger);
+    for (int i = 0; i < count; i++) divisor[i] = S::subtractProduct(dividend, first[i], divisor[i]);
+    for (int i = 0; i < count; i++) inverse[i] = S::add(first[i], S::sub(S::multiplyAdd(divisor[i], y[i], toInteger), toInteger));
+  }
 }
 
 // 1/x of a positive normal x, 16 significant bits.
