@@ -32,7 +32,7 @@ void StepJob::makeSegments() {
         model_.work.rowBlock[batch.firstRow + row] = blocks[batch.positions[row] / blockSize];
       }
       for (int32_t row = begin; row < end; row += kSegmentRows) {
-        model_.work.segments[segmentCount_++] = {batch.schedule, batch.firstRow + row, std::min(kSegmentRows, end - row),
+        model_.work.segments[segmentCount_++] = {groups_[batch.group].kernels, batch.firstRow + row, std::min(kSegmentRows, end - row),
                                                  batch.positions[row], blocks};
       }
     }
@@ -83,7 +83,7 @@ void StepJob::runAttention(int32_t begin, int32_t end, int32_t thread) {
     args.output = output.row(segment.firstRow) + column;
     args.outputStride = output.stride;
     args.scratch = work.attentionScratch[thread];
-    model_.kernels.attention(segment.schedule, args);
+    model_.kernels.attention(segment.kernels, args);
   }
 }
 

@@ -1,5 +1,5 @@
-// Stages of linears: a task is a range of tiles of one unit for a set of rows, those of the canonical batch and then
-// those of the fast one, so that one read of the weights serves both.
+// Stages of linears: a task is a range of tiles of one unit for a set of rows of each group, so that one read of the
+// weights serves both batches.
 #include <algorithm>
 #include <cmath>
 
@@ -18,12 +18,12 @@ int32_t divideUp(int64_t a, int64_t b) { return static_cast<int32_t>((a + b - 1)
 
 }  // namespace
 
-RowSpan StepJob::rowsOfSet(Schedule schedule, int32_t firstRow, int32_t count, int32_t set) {
+RowRange StepJob::rowsOfSet(int32_t count, int32_t set) {
   // Sets of equal size but for the last, in multiples of 16 rows.
   const int32_t sets = divideUp(count, kSetRows);
   const int32_t setRows = sets > 1 ? divideUp(divideUp(count, sets), 16) * 16 : count;
   const int32_t begin = std::min(count, set * setRows);
-  return {schedule, firstRow + begin, std::min(count, begin + setRows) - begin};
+  return {begin, std::min(count, begin + setRows) - begin};
 }
 
 // Decides how many tiles of a unit are a task's.
@@ -43,7 +43,7 @@ int32_t StepJob::setUpLinear() {
   const Stage& current = stage();
   const int32_t tileRows = model_.kernels.tileRows;
   int32_t sets = 1;
-  for (int32_t i = 0; i < batchCount_; i++) sets = std::max(sets, divideUp(batches_[i].rowCount, kSetRows));
+  for (int32_t i = 0; i < groupCount_; i++) sets = std::max(sets, divideUp(groups_[i].rowCount, kSetRows));
   const double weightNanoseconds = kWeightNanoseconds + kProductNanoseconds * rowCount_ / sets;
   double total = 0;
   for (const LinearUnit& unit : current.units) {
@@ -85,16 +85,16 @@ void StepJob::runLinear(int32_t task) {
 void StepJob::runUnit(const LinearUnit& unit, int32_t tileBegin, int32_t tileEnd, int32_t set) {
   const Kernels& k = model_.kernels;
   const Workspace& work = model_.work;
-  for (int32_t b = 0; b < batchCount_; b++) {
-    const BatchView& batch = batches_[b];
-    const RowSpan span = rowsOfSet(batch.schedule, 0, batch.rowCount, set);
-    if (span.rowCount == 0) continue;
-    const int32_t row = batch.firstRow + span.firstRow;
+  for (int32_t g = 0; g < groupCount_; g++) {
+    const RowGroup& group = groups_[g];
+    const RowRange rows = rowsOfSet(group.rowCount, set);
+    if (rows.count == 0) continue;
+    const int32_t row = group.firstRow + rows.first;
     for (int32_t i = 0; i < unit.linearCount; i++) {
       const Linear& linear = unit.linears[i];
       const Buffer& output = work.buffers[linear.output];
-      k.linear(model_.matrices[linear.weight], span.schedule, work.slots[linear.slot].row(span.schedule, span.firstRow),
-               span.rowCount, linear.bias < 0 ? nullptr : model_.vectors[linear.bias], tileBegin, tileEnd, output.row(row),
+      k.linear(model_.matrices[linear.weight], group.kernels, work.slots[linear.slot].row(group.kernels, rows.first),
+               rows.count, linear.bias < 0 ? nullptr : model_.vectors[linear.bias], tileBegin, tileEnd, output.row(row),
                output.stride);
     }
     if (unit.swigluOutput < 0) continue;
@@ -103,8 +103,8 @@ void StepJob::runUnit(const LinearUnit& unit, int32_t tileBegin, int32_t tileEnd
     const Buffer& gate = work.buffers[unit.linears[0].output];
     const Buffer& up = work.buffers[unit.linears[1].output];
     const Buffer& output = work.buffers[unit.swigluOutput];
-    for (int32_t r = row; r < row + span.rowCount; r++) {
-      k.swiglu(span.schedule, gate.row(r) + begin, up.row(r) + begin, count, output.row(r) + begin);
+    for (int32_t r = row; r < row + rows.count; r++) {
+      k.swiglu(group.kernels, gate.row(r) + begin, up.row(r) + begin, count, output.row(r) + begin);
     }
   }
 }

@@ -21,21 +21,38 @@ Argmax joined(const Argmax& earlier, const Argmax& later) {
 
 }  // namespace
 
-// Puts the outputs of each batch that want an arg-max alone before those that want logits.
+// Puts the outputs of each group that want an arg-max alone before those that want logits, and those batch by batch.
 void StepJob::orderOutputs() {
-  Workspace& work = model_.work;
-  for (int32_t b = 0; b < batchCount_; b++) {
-    BatchView& batch = batches_[b];
-    int32_t at = batch.firstOutput;
-    for (const int32_t kind : {0, 1}) {
-      for (int32_t i = 0; i < batch.outputCount; i++) {
-        if (batch.outputKinds[i] != kind) continue;
-        work.outputRow[at] = batch.firstRow + batch.outputRows[i];
-        work.outputResult[at++] = i;
-      }
-      if (kind == 0) batch.argmaxOnlyCount = at - batch.firstOutput;
+  spanCount_ = 0;
+  int32_t at = 0;
+  for (int32_t g = 0; g < groupCount_; g++) {
+    const int32_t first = at;
+    for (int32_t b = 0; b < batchCount_; b++) {
+      if (batches_[b].group == g) at = takeOutputs(batches_[b], 0, at);
+    }
+    addSpan(g, first, at - first, nullptr);
+    for (int32_t b = 0; b < batchCount_; b++) {
+      if (batches_[b].group != g) continue;
+      const int32_t begin = at;
+      at = takeOutputs(batches_[b], 1, at);
+      addSpan(g, begin, at - begin, batches_[b].logits);
     }
   }
+}
+
+// Appends the outputs of a kind from place `at` on. Returns the place after them.
+int32_t StepJob::takeOutputs(const BatchView& batch, int32_t kind, int32_t at) {
+  Workspace& work = model_.work;
+  for (int32_t i = 0; i < batch.outputCount; i++) {
+    if (batch.outputKinds[i] != kind) continue;
+    work.outputRow[at] = batch.firstRow + batch.outputRows[i];
+    work.outputResult[at++] = i;
+  }
+  return at;
+}
+
+void StepJob::addSpan(int32_t group, int32_t firstOutput, int32_t count, float* logits) {
+  if (count > 0) spans_[spanCount_++] = {group, firstOutput, count, logits};
 }
 
 int32_t StepJob::setUpLogitsRows() {
@@ -51,11 +68,11 @@ void StepJob::runLogitsRows(int32_t begin, int32_t end) {
   const PreparedSlot& slot = work.normedSlot;
   for (int32_t i = begin; i < end; i++) {
     const int32_t row = work.outputRow[i];
-    const BatchView& batch = batchOfRow(row);
-    k.rmsNorm(batch.schedule, work.buffers[op.input].row(row), model_.vectors[op.norm], slot.columns, 1,
+    const RowGroup& group = groups_[batchOfRow(row).group];
+    k.rmsNorm(group.kernels, work.buffers[op.input].row(row), model_.vectors[op.norm], slot.columns, 1,
               constants.scaledEpsilon, constants.rootWidth, work.normed.row(i));
-    k.prepareInput(slot.format, batch.schedule, work.normed.row(i), slot.columns,
-                   slot.row(batch.schedule, i - batch.firstOutput));
+    k.prepareInput(slot.format, group.kernels, work.normed.row(i), slot.columns,
+                   slot.row(group.kernels, i - group.firstOutput));
   }
 }
 
@@ -64,7 +81,7 @@ int32_t StepJob::setUpLogits() {
   const WeightShape& head = model_.program.weights[stage().logits.weight];
   const int32_t tileRows = model_.kernels.tileRows;
   int32_t sets = 1;
-  for (int32_t b = 0; b < batchCount_; b++) sets = std::max(sets, divideUp(batches_[b].outputCount, kSetRows));
+  for (int32_t i = 0; i < spanCount_; i++) sets = std::max(sets, divideUp(spans_[i].count, kSetRows));
   const double weightNanoseconds = kWeightNanoseconds + kProductNanoseconds * outputCount_ / sets;
   const double total = static_cast<double>(head.rows) * head.columns * weightNanoseconds * sets;
   const double target = std::max(kTaskNanoseconds, total / (model_.pool.threadCount() * kTasksPerThread));
@@ -80,20 +97,13 @@ int32_t StepJob::setUpLogits() {
 }
 
 void StepJob::runLogits(int32_t task, int32_t thread) {
-  const int32_t range = task / split_.sets;
-  for (int32_t b = 0; b < batchCount_; b++) {
-    const BatchView& batch = batches_[b];
-    const RowSpan span = rowsOfSet(batch.schedule, 0, batch.outputCount, task % split_.sets);
-    const int32_t end = span.firstRow + span.rowCount;
-    const int32_t boundary = std::clamp(batch.argmaxOnlyCount, span.firstRow, end);
-    runLogitsSpan(batch, span.firstRow, boundary - span.firstRow, range, thread);
-    runLogitsSpan(batch, boundary, end - boundary, range, thread);
+  for (int32_t i = 0; i < spanCount_; i++) {
+    const RowRange rows = rowsOfSet(spans_[i].count, task % split_.sets);
+    if (rows.count > 0) runLogitsSpan(spans_[i], rows, task / split_.sets, thread);
   }
 }
 
-// Outputs firstOutput .. firstOutput + count - 1 of a batch, all of one kind.
-void StepJob::runLogitsSpan(const BatchView& batch, int32_t firstOutput, int32_t count, int32_t range, int32_t thread) {
-  if (count == 0) return;
+void StepJob::runLogitsSpan(const OutputSpan& span, RowRange rows, int32_t range, int32_t thread) {
   const Kernels& k = model_.kernels;
   const Workspace& work = model_.work;
   const LogitsOp& op = stage().logits;
@@ -104,37 +114,36 @@ void StepJob::runLogitsSpan(const BatchView& batch, int32_t firstOutput, int32_t
   const int32_t columnCount = std::min(tileEnd * k.tileRows, vocabSize) - columnBegin;
   float* output;  // row 0, column 0
   int64_t stride;
-  if (firstOutput < batch.argmaxOnlyCount) {
+  if (span.logits) {
+    output = span.logits + static_cast<int64_t>(rows.first) * vocabSize;
+    stride = vocabSize;
+  } else {
     // The scratch holds this range's columns alone.
     output = work.tileScratch[thread] - columnBegin;
     stride = static_cast<int64_t>(split_.rangeTiles[0]) * k.tileRows;
-  } else {
-    output = batch.logits + static_cast<int64_t>(firstOutput - batch.argmaxOnlyCount) * vocabSize;
-    stride = vocabSize;
   }
-  k.linear(model_.matrices[op.weight], batch.schedule, work.normedSlot.row(batch.schedule, firstOutput), count,
+  const RowGroup& group = groups_[span.group];
+  const int32_t firstOutput = span.firstOutput + rows.first;
+  k.linear(model_.matrices[op.weight], group.kernels, work.normedSlot.row(group.kernels, firstOutput - group.firstOutput), rows.count,
            op.bias < 0 ? nullptr : model_.vectors[op.bias], tileBegin, tileEnd, output, stride);
-  for (int32_t i = 0; i < count; i++) {
+  for (int32_t i = 0; i < rows.count; i++) {
     Argmax partial = k.argmax(output + i * stride + columnBegin, columnCount);
     partial.index += columnBegin;
-    work.partials[static_cast<int64_t>(batch.firstOutput + firstOutput + i) * split_.rangeCount[0] + range] = partial;
+    work.partials[static_cast<int64_t>(firstOutput + i) * split_.rangeCount[0] + range] = partial;
   }
 }
 
 void StepJob::finishArgmax() {
   const Workspace& work = model_.work;
-  for (int32_t b = 0; b < batchCount_; b++) {
-    const BatchView& batch = batches_[b];
-    for (int32_t i = 0; i < batch.outputCount; i++) {
-      const int32_t output = batch.firstOutput + i;
-      const Argmax* partials = work.partials + static_cast<int64_t>(output) * split_.rangeCount[0];
-      Argmax best = partials[0];
-      for (int32_t range = 1; range < split_.rangeCount[0]; range++) best = joined(best, partials[range]);
-      const int32_t result = work.outputResult[output];
-      batch.argmax[result] = best.index;
-      batch.argmaxLogit[result] = best.logit;
-      batch.runnerUpLogit[result] = best.runnerUpLogit;
-    }
+  for (int32_t output = 0; output < outputCount_; output++) {
+    const Argmax* partials = work.partials + static_cast<int64_t>(output) * split_.rangeCount[0];
+    Argmax best = partials[0];
+    for (int32_t range = 1; range < split_.rangeCount[0]; range++) best = joined(best, partials[range]);
+    const BatchView& batch = batchOfRow(work.outputRow[output]);
+    const int32_t result = work.outputResult[output];
+    batch.argmax[result] = best.index;
+    batch.argmaxLogit[result] = best.logit;
+    batch.runnerUpLogit[result] = best.runnerUpLogit;
   }
 }
 

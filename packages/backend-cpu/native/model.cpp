@@ -29,28 +29,30 @@ Buffer takeBuffer(Arena& arena, size_t rows, int32_t width) {
   return {arena.take<float>(checkedProduct(rows, stride)), static_cast<int64_t>(stride)};
 }
 
-PreparedSlot takeSlot(Arena& arena, const Kernels& kernels, size_t maxRows, Format format, int32_t columns) {
+PreparedSlot takeSlot(Arena& arena, const Kernels& kernels, const Program& program, Format format, int32_t columns) {
   PreparedSlot slot{};
   slot.format = format;
   slot.columns = columns;
+  const auto maxRows = static_cast<size_t>(program.shape.maxRows);
+  size_t rows[2] = {};  // by Schedule
+  for (const Schedule kernels : {program.fastKernels, Schedule::canonical}) rows[static_cast<size_t>(kernels)] += maxRows;
   for (const Schedule schedule : {Schedule::fast, Schedule::canonical}) {
     const auto s = static_cast<size_t>(schedule);
     slot.rowBytes[s] = kernels.inputBytes(format, schedule, columns);
-    slot.data[s] = arena.take<std::byte>(maxRows, slot.rowBytes[s]);
+    slot.data[s] = arena.take<std::byte>(rows[s], slot.rowBytes[s]);
   }
   return slot;
 }
 
 void placeWorkspace(Workspace& work, Arena& arena, const Kernels& kernels, const Program& program, int32_t threadCount) {
-  const auto maxRows = static_cast<size_t>(program.shape.maxRows);
-  const size_t rows = 2 * maxRows;
+  const size_t rows = 2 * static_cast<size_t>(program.shape.maxRows);
   work.buffers.clear();
   work.slots.clear();
   work.attentionScratch.clear();
   work.tileScratch.clear();
   for (const int32_t width : program.bufferWidths) work.buffers.push_back(takeBuffer(arena, rows, width));
   for (const Slot& slot : program.slots) {
-    work.slots.push_back(takeSlot(arena, kernels, maxRows, slot.format, slot.columns));
+    work.slots.push_back(takeSlot(arena, kernels, program, slot.format, slot.columns));
   }
   work.rowBlock = arena.take<int32_t>(rows);
   work.segments = arena.take<AttentionSegment>(rows);
@@ -59,7 +61,7 @@ void placeWorkspace(Workspace& work, Arena& arena, const Kernels& kernels, const
   const LogitsOp& logits = program.stages.back().logits;
   const WeightShape& head = program.weights[logits.weight];
   work.normed = takeBuffer(arena, rows, head.columns);
-  work.normedSlot = takeSlot(arena, kernels, maxRows, head.format, head.columns);
+  work.normedSlot = takeSlot(arena, kernels, program, head.format, head.columns);
   // A task takes at least one tile, so there are never more ranges than tiles.
   const size_t tiles = roundUp(static_cast<size_t>(head.rows), kernels.tileRows) / kernels.tileRows;
   work.partials = arena.take<Argmax>(checkedProduct(rows, tiles));

@@ -29,22 +29,22 @@ struct Buffer {
   float* row(int64_t index) const { return data + index * stride; }
 };
 
-// Prepared inputs of a slot, one area a schedule.
+// Prepared inputs of a slot, one area for each schedule whose kernels the program runs.
 struct PreparedSlot {
   Format format;
   int32_t columns;
   std::byte* data[2];  // by Schedule
   size_t rowBytes[2];
 
-  std::byte* row(Schedule schedule, int64_t index) const {
-    const auto s = static_cast<size_t>(schedule);
+  std::byte* row(Schedule kernels, int64_t index) const {
+    const auto s = static_cast<size_t>(kernels);
     return data[s] + static_cast<size_t>(index) * rowBytes[s];
   }
 };
 
 // Consecutive rows of one sequence that attend together.
 struct AttentionSegment {
-  Schedule schedule;
+  Schedule kernels;
   int32_t firstRow;  // in the buffers
   int32_t rowCount;
   int32_t firstPosition;
@@ -59,7 +59,7 @@ struct Workspace {
   std::vector<PreparedSlot> slots;
   int32_t* rowBlock;          // (2 maxRows) block that holds the row's position
   AttentionSegment* segments;  // (2 maxRows)
-  // Output rows in the order of the logits stage: of each batch those that want an arg-max alone, then the others.
+  // Output rows in the order of the logits stage, which step.h calls spans.
   int32_t* outputRow;     // (2 maxRows) row in the buffers
   int32_t* outputResult;  // (2 maxRows) index in the batch's result
   Buffer normed;          // (2 maxRows x hidden)

@@ -141,6 +141,7 @@ Program decodeProgram(const int32_t* words, size_t wordCount, const float* const
                          &shape.blockSize, &shape.blockCount, &shape.maxRows}) {
     *field = reader.positive();
   }
+  program.fastKernels = static_cast<Schedule>(reader.index(2));
   program.ropeCount = reader.next();
   const int32_t bufferCount = reader.positive();
   for (int32_t i = 0; i < bufferCount; i++) program.bufferWidths.push_back(reader.positive());

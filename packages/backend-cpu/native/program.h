@@ -89,6 +89,8 @@ struct Stage {
 
 struct Program {
   Shape shape;
+  // Whose kernels run the batches of the fast schedule: canonical ones where both schedules are one.
+  Schedule fastKernels;
   std::vector<int32_t> bufferWidths;
   std::vector<WeightShape> weights;
   std::vector<Slot> slots;

@@ -28,11 +28,11 @@ int32_t StepJob::setUpRows() {
 void StepJob::runRows(const Stage& current, int32_t begin, int32_t end) {
   for (int32_t row = begin; row < end; row++) {
     const BatchView& batch = batchOfRow(row);
-    for (const RowOp& op : current.rowOps) runRowOp(op, batch, row);
+    for (const RowOp& op : current.rowOps) runRowOp(op, batch, groups_[batch.group], row);
   }
 }
 
-void StepJob::runRowOp(const RowOp& op, const BatchView& batch, int32_t row) {
+void StepJob::runRowOp(const RowOp& op, const BatchView& batch, const RowGroup& group, int32_t row) {
   const Kernels& k = model_.kernels;
   const Program& program = model_.program;
   const Shape& shape = program.shape;
@@ -44,19 +44,19 @@ void StepJob::runRowOp(const RowOp& op, const BatchView& batch, int32_t row) {
       return;
     case RowOp::Kind::rmsNorm: {
       const NormConstants& constants = program.constants[op.c];
-      k.rmsNorm(batch.schedule, at(op.a), model_.vectors[op.b], program.bufferWidths[op.a] / op.e, op.e,
+      k.rmsNorm(group.kernels, at(op.a), model_.vectors[op.b], program.bufferWidths[op.a] / op.e, op.e,
                 constants.scaledEpsilon, constants.rootWidth, at(op.d));
       return;
     }
     case RowOp::Kind::prepare: {
       const PreparedSlot& slot = model_.work.slots[op.b];
-      k.prepareInput(slot.format, batch.schedule, at(op.a), slot.columns, slot.row(batch.schedule, batchRow));
+      k.prepareInput(slot.format, group.kernels, at(op.a), slot.columns, slot.row(group.kernels, row - group.firstRow));
       return;
     }
     case RowOp::Kind::rope: {
       const Model::Rope& rope = model_.ropes[op.c];
       const size_t offset = static_cast<size_t>(batch.positions[batchRow]) * (shape.headSize / 2);
-      k.rope(batch.schedule, at(op.a), op.b, shape.headSize, rope.cosine + offset, rope.sine + offset);
+      k.rope(group.kernels, at(op.a), op.b, shape.headSize, rope.cosine + offset, rope.sine + offset);
       return;
     }
     case RowOp::Kind::kvWrite: {
@@ -69,7 +69,7 @@ void StepJob::runRowOp(const RowOp& op, const BatchView& batch, int32_t row) {
       return;
     }
     case RowOp::Kind::swiglu:
-      k.swiglu(batch.schedule, at(op.a), at(op.b), program.bufferWidths[op.a], at(op.c));
+      k.swiglu(group.kernels, at(op.a), at(op.b), program.bufferWidths[op.a], at(op.c));
       return;
     case RowOp::Kind::add:
       k.add(at(op.a), at(op.b), program.bufferWidths[op.a], at(op.c));

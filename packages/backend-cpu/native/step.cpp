@@ -7,14 +7,22 @@ namespace stet::cpu {
 
 void StepJob::begin(const BatchView* canonical, const BatchView* fast) {
   batchCount_ = 0;
+  groupCount_ = 0;
   rowCount_ = 0;
   outputCount_ = 0;
   for (const BatchView* view : {canonical, fast}) {
     if (!view) continue;
+    const Schedule kernels = view->schedule == Schedule::fast ? model_.program.fastKernels : Schedule::canonical;
+    if (groupCount_ == 0 || groups_[groupCount_ - 1].kernels != kernels) {
+      groups_[groupCount_++] = {kernels, rowCount_, 0, outputCount_, 0};
+    }
+    RowGroup& group = groups_[groupCount_ - 1];
     BatchView& batch = batches_[batchCount_++];
     batch = *view;
+    batch.group = groupCount_ - 1;
     batch.firstRow = rowCount_;
-    batch.firstOutput = outputCount_;
+    group.rowCount += batch.rowCount;
+    group.outputCount += batch.outputCount;
     rowCount_ += batch.rowCount;
     outputCount_ += batch.outputCount;
   }

@@ -1,4 +1,5 @@
-// One forward pass as a job of the pool: the stages of the program over the rows of both batches.
+// One forward pass as a job of the pool: the stages of the program over the rows of both batches, grouped by the kernels
+// that run them.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -25,16 +26,32 @@ struct BatchView {
   float* runnerUpLogit;
   float* logits;
   // Filled in by the step.
-  int32_t firstRow;         // in the buffers
-  int32_t firstOutput;      // in the workspace's output rows
-  int32_t argmaxOnlyCount;  // of its outputs
+  int32_t group;
+  int32_t firstRow;  // in the buffers
 };
 
-// Rows firstRow .. firstRow + rowCount - 1 of one schedule, as indices into buffers or output rows.
-struct RowSpan {
-  Schedule schedule;
-  int32_t firstRow;
+// The rows of a step that the same kernels run, be they of one batch or of both: consecutive in the buffers, and a slot's
+// area has them from 0 on. So weights that both batches use are used for all their rows at once.
+struct RowGroup {
+  Schedule kernels;
+  int32_t firstRow;     // in the buffers
   int32_t rowCount;
+  int32_t firstOutput;  // in the workspace's output rows
+  int32_t outputCount;
+};
+
+// Output rows that the head's linear takes together: those of a group that want an arg-max alone, or those of a batch
+// that want logits.
+struct OutputSpan {
+  int32_t group;
+  int32_t firstOutput;  // in the workspace's output rows
+  int32_t count;
+  float* logits;  // (count x vocabSize), null where an arg-max alone is wanted
+};
+
+struct RowRange {
+  int32_t first;
+  int32_t count;
 };
 
 class StepJob : public Job {
@@ -67,7 +84,7 @@ class StepJob : public Job {
   // rows.cpp
   int32_t setUpRows();
   void runRows(const Stage& stage, int32_t begin, int32_t end);
-  void runRowOp(const RowOp& op, const BatchView& batch, int32_t row);
+  void runRowOp(const RowOp& op, const BatchView& batch, const RowGroup& group, int32_t row);
   // linear.cpp
   int32_t setUpLinear();
   void runLinear(int32_t task);
@@ -79,20 +96,26 @@ class StepJob : public Job {
   void runAttention(int32_t begin, int32_t end, int32_t thread);
   // logits.cpp
   void orderOutputs();
+  int32_t takeOutputs(const BatchView& batch, int32_t kind, int32_t at);
+  void addSpan(int32_t group, int32_t firstOutput, int32_t count, float* logits);
   int32_t setUpLogitsRows();
   void runLogitsRows(int32_t begin, int32_t end);
   int32_t setUpLogits();
   void runLogits(int32_t task, int32_t thread);
-  void runLogitsSpan(const BatchView& batch, int32_t firstOutput, int32_t count, int32_t range, int32_t thread);
+  void runLogitsSpan(const OutputSpan& span, RowRange rows, int32_t range, int32_t thread);
   void finishArgmax();
 
   const BatchView& batchOfRow(int32_t row) const { return batches_[row < batches_[0].rowCount ? 0 : batchCount_ - 1]; }
-  // The part of a batch's `count` rows that set `set` of a linear takes.
-  static RowSpan rowsOfSet(Schedule schedule, int32_t firstRow, int32_t count, int32_t set);
+  // Of `count` rows those that set `set` of a linear takes.
+  static RowRange rowsOfSet(int32_t count, int32_t set);
 
   Model& model_;
   BatchView batches_[2] = {};  // canonical first
   int32_t batchCount_ = 0;
+  RowGroup groups_[2] = {};
+  int32_t groupCount_ = 0;
+  OutputSpan spans_[4] = {};
+  int32_t spanCount_ = 0;
   int32_t rowCount_ = 0;
   int32_t outputCount_ = 0;
   int32_t segmentCount_ = 0;

@@ -15,6 +15,7 @@ import {
 import { type Addon, type NativeHandle, type NativeIsa, requireAddon, rethrowNative } from './addon.js';
 import { loadNative } from './load.js';
 import { type CpuOptions, chooseIsa, chooseThreads, describeDevice, isaNumber } from './options.js';
+import { fastSchedule } from './program.js';
 import { positionsReached, Ropes } from './ropes.js';
 import { NativeDraws } from './sampler.js';
 import { checkCanonical } from './self-test.js';
@@ -144,7 +145,7 @@ function infoOf(
     device: describeDevice(isa, threads),
     numerics: NUMERICS_ID,
     canonical: 'portable',
-    fast: 'free',
+    fast: fastSchedule(plan),
     vocabSize: plan.vocabSize,
     contextLength: plan.contextLength,
     blockSize,

@@ -1,6 +1,14 @@
-import { assertNever, type BackendLoad, type BufferId, type Op, type Plan, type WeightFormat } from '@stet/backend';
+import {
+  assertNever,
+  type BackendInfo,
+  type BackendLoad,
+  type BufferId,
+  type Op,
+  type Plan,
+  type WeightFormat,
+} from '@stet/backend';
 import { attentionScale, rmsNormConstants } from '@stet/backend/numerics';
-import { formatNumber, windowWord } from './options.js';
+import { formatNumber, scheduleNumber, windowWord } from './options.js';
 import { Schedule, type Stage, type StageEntry } from './stages.js';
 
 /** A plan as native/program.cpp reads it. */
@@ -14,6 +22,26 @@ export interface Program {
 const rowOp = { embed: 0, rmsNorm: 1, prepare: 2, rope: 3, kvWrite: 4, swiglu: 5, add: 6 } as const;
 const stageNumber: Readonly<Record<Stage['kind'], number>> = { rows: 0, linear: 1, attention: 2, logits: 3 };
 
+/**
+ * What the fast schedule of a plan is. The kernels of byte formats are the canonical ones in both schedules, so a plan
+ * of such matrices alone runs on canonical kernels throughout and has nothing that needs verifying.
+ */
+export function fastSchedule(plan: Plan): BackendInfo['fast'] {
+  return plan.weights.every((spec) => spec.kind === 'vector' || hasOneKernel(spec.format)) ? 'canonical' : 'free';
+}
+
+function hasOneKernel(format: WeightFormat): boolean {
+  switch (format) {
+    case 'bf16':
+      return false;
+    case 'q8':
+    case 'q4':
+      return true;
+    default:
+      return assertNever(format);
+  }
+}
+
 /** Compiles a plan that `checkLoad` has passed into stages. Pure. */
 export function compileProgram(load: Pick<BackendLoad, 'plan' | 'blockSize' | 'blockCount' | 'maxRows'>): Program {
   const { plan } = load;
@@ -22,6 +50,7 @@ export function compileProgram(load: Pick<BackendLoad, 'plan' | 'blockSize' | 'b
   const words = [
     ...[plan.vocabSize, plan.contextLength, plan.layerCount, plan.kvHeadCount, plan.headSize],
     ...[load.blockSize, load.blockCount, load.maxRows],
+    scheduleNumber[fastSchedule(plan) === 'canonical' ? 'canonical' : 'fast'],
     ...[plan.ropes.length, plan.buffers.length, ...plan.buffers.map((buffer) => buffer.width)],
     ...[plan.weights.length, ...plan.weights.flatMap(weightWords)],
     ...[compiler.slots.length, ...compiler.slots.flatMap((slot) => [formatNumber(slot.format), slot.columns])],

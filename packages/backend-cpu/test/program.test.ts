@@ -1,8 +1,8 @@
-import type { Op, Plan } from '@stet/backend';
+import type { Op, Plan, WeightFormat, WeightSpec } from '@stet/backend';
 import { conformanceModels } from '@stet/backend/conformance';
 import { rmsNormConstants } from '@stet/backend/numerics';
 import { describe, expect, it } from 'vitest';
-import { compileProgram } from '../src/program.js';
+import { compileProgram, fastSchedule } from '../src/program.js';
 import { Schedule, type Stage } from '../src/stages.js';
 
 const sizes = { blockSize: 16, blockCount: 8, maxRows: 32 };
@@ -13,6 +13,25 @@ describe('the program of a plan', () => {
     const kinds = stagesOf(model.plan);
     const layer = ['rows', 'linear 3', 'rows', 'attention', 'rows', 'linear 1', 'rows', 'linear 1', 'rows', 'linear 1'];
     expect(kinds).toEqual([...Array.from({ length: model.plan.layerCount }, () => layer).flat(), 'rows', 'logits']);
+  });
+
+  it('runs fast batches on canonical kernels where every matrix has a byte format, and only there', () => {
+    const matrix = (name: string, format: WeightFormat): WeightSpec => ({
+      kind: 'matrix',
+      name,
+      rows: 64,
+      columns: 64,
+      format,
+    });
+    const plan = planOf([]);
+    const schedules = (['q8', 'q4', 'bf16'] as const).map((format) => {
+      const mixed = {
+        ...plan,
+        weights: [...plan.weights.filter((w) => w.kind === 'vector'), matrix('a', 'q4'), matrix('b', format)],
+      };
+      return fastSchedule(mixed);
+    });
+    expect(schedules).toEqual(['canonical', 'canonical', 'free']);
   });
 
   it('is the same for the same plan', () => {
@@ -157,7 +176,7 @@ const rowOpWords = [3, 6, 3, 4, 4, 4, 4];
 /** Reads the stages back from the words, as native/program.cpp does; linears with the number of their units. */
 function stagesOf(plan: Plan): string[] {
   const { words } = compileProgram({ plan, ...sizes });
-  let at = 8;
+  let at = 9;
   const next = (): number => words[at++];
   const skip = (count: number): void => {
     at += count;

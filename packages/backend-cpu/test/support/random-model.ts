@@ -10,7 +10,7 @@ export interface RandomModel {
 /**
  * A model of random sizes, formats and wiring, to find what the stages of the Llama family never show: feed-forward
  * beside attention, a swiglu whose inputs come from different stages, buffers that are used again at once, linears of
- * both formats on one input, a rope twice, several layers of K/V written before any is read, norms of single heads,
+ * several formats on one input, a rope twice, several layers of K/V written before any is read, norms of single heads,
  * windows of some layers.
  */
 export function randomModel(seed: number): RandomModel {
@@ -45,6 +45,8 @@ class RandomPlan {
   readonly #headCount: number;
   readonly #hidden: number;
   readonly #ropeCount: number;
+  /** Of its matrices; byte formats alone make both schedules one. */
+  readonly #formats: readonly WeightFormat[];
 
   constructor(random: Random) {
     this.#random = random;
@@ -53,6 +55,10 @@ class RandomPlan {
     this.#headCount = this.#kvHeadCount * random.between(1, 4);
     this.#hidden = this.#buffer('hidden', random.pick([8, 33, 48, 64, 100, 272]));
     this.#ropeCount = random.between(1, 2);
+    this.#formats = random.pick([
+      ['bf16', 'bf16', 'q8', 'q4'],
+      ['q8', 'q4'],
+    ]);
   }
 
   build(): Plan {
@@ -173,7 +179,7 @@ class RandomPlan {
   }
 
   #matrix(name: string, rows: number, columns: number): number {
-    const format: WeightFormat = this.#random.pick(['bf16', 'bf16', 'q8', 'q4']);
+    const format = this.#random.pick(this.#formats);
     return this.#weights.push({ kind: 'matrix', name, rows, columns, format }) - 1;
   }
 
