@@ -55,9 +55,9 @@ export function goldenModels(folder: string): GoldenModel[] {
   if (!names.includes('golden.json')) return inside;
   const golden = JSON.parse(readFileSync(join(folder, 'golden.json'), 'utf8'));
   const gguf = names.find((name) => name.endsWith('.gguf'));
-  if (gguf !== undefined && golden.cases[0].top5Logprobs) return [...inside, fromLogprobs(join(folder, gguf), golden)];
-  if (existsSync(join(folder, 'config.json')) && golden.cases[0].lastLogits)
-    return [...inside, fromLogits(folder, golden)];
+  const first = golden.cases?.[0] ?? {};
+  if (gguf !== undefined && first.top5Logprobs) return [...inside, fromLogprobs(join(folder, gguf), golden)];
+  if (existsSync(join(folder, 'config.json')) && first.lastLogits) return [...inside, fromLogits(folder, golden)];
   return inside;
 }
 
