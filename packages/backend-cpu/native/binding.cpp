@@ -30,6 +30,12 @@ int32_t Args::integer(size_t index) const {
   return result;
 }
 
+double Args::real(size_t index) const {
+  double result;
+  check(env_, napi_get_value_double(env_, value(index), &result));
+  return result;
+}
+
 bool Args::boolean(size_t index) const {
   bool result;
   check(env_, napi_get_value_bool(env_, value(index), &result));

@@ -32,6 +32,7 @@ class Args {
 
   napi_value value(size_t index) const;
   int32_t integer(size_t index) const;
+  double real(size_t index) const;
   bool boolean(size_t index) const;
   bool absent(size_t index) const;
   ArrayView<float> floats(size_t index) const;

@@ -163,7 +163,7 @@ napi_value setVector(Args& args) {
   const auto values = args.floats(2);
   Model& model = handle.runtime->model();
   const WeightShape& shape = model.program.weights.at(weight);
-  if (shape.kind != WeightShape::Kind::vector || values.length != static_cast<size_t>(shape.rows)) {
+  if (model.mapped() || shape.kind != WeightShape::Kind::vector || values.length != static_cast<size_t>(shape.rows)) {
     throw std::logic_error("a vector does not fit its weight");
   }
   model.setVector(weight, values.data);
@@ -189,8 +189,9 @@ napi_value extendRope(Args& args) {
 }
 
 const WeightShape& matrixShape(Handle& handle, int32_t weight, Format format) {
-  const WeightShape& shape = handle.runtime->model().program.weights.at(weight);
-  if (shape.kind != WeightShape::Kind::matrix || shape.format != format) {
+  const Model& model = handle.runtime->model();
+  const WeightShape& shape = model.program.weights.at(weight);
+  if (model.mapped() || shape.kind != WeightShape::Kind::matrix || shape.format != format) {
     throw std::logic_error("a matrix does not fit its weight");
   }
   return shape;
@@ -245,6 +246,63 @@ napi_value packQ4(Args& args) {
   handle.runtime->packMatrix(
       weight, {Format::q4, shape.rows, shape.columns, nullptr, nullptr, nullptr, nibbles.data, scales.data, centres.data});
   return promise;
+}
+
+// imagePlaces(handle) → Float64Array of the (offset, size) of each weight in the image, and its size at the end.
+napi_value imagePlaces(Args& args) {
+  const ImageLayout& layout = handleOf(args).runtime->model().imageLayout();
+  const size_t count = 2 * layout.places.size() + 1;
+  void* data = nullptr;
+  napi_value buffer, array;
+  check(args.env(), napi_create_arraybuffer(args.env(), count * sizeof(double), &data, &buffer));
+  auto* next = static_cast<double*>(data);
+  for (const ImagePlace& place : layout.places) {
+    *next++ = static_cast<double>(place.offset);
+    *next++ = static_cast<double>(place.size);
+  }
+  *next = static_cast<double>(layout.size);
+  check(args.env(), napi_create_typedarray(args.env(), napi_float64_array, count, buffer, 0, &array));
+  return array;
+}
+
+// mapImage(handle, file, offset): sets all weights to what the open file has there; TypeScript has checked its size.
+napi_value mapImage(Args& args) {
+  Handle& handle = idleHandleOf(args);
+  handle.runtime->model().mapImage(args.integer(1), static_cast<size_t>(args.integer(2)));
+  return nullptr;
+}
+
+// dropImage(handle): no weight is set any more.
+napi_value dropImage(Args& args) {
+  idleHandleOf(args).runtime->model().dropImage();
+  return nullptr;
+}
+
+// sumImage(handle, sums) → Promise; checksums of 8 bytes each, as many as the image has.
+napi_value sumImage(Args& args) {
+  Handle& handle = idleHandleOf(args);
+  const auto sums = args.unsignedBytes(1);
+  const size_t count = imageSumCount(handle.runtime->model().image().size());
+  if (sums.length != count * sizeof(uint64_t) || reinterpret_cast<uintptr_t>(sums.data) % alignof(uint64_t) != 0) {
+    throw std::logic_error("checksums do not fit the image");
+  }
+  keep(args.env(), handle.sources, args.value(1));
+  napi_value promise = beginRequest(handle);
+  handle.runtime->sumImage(reinterpret_cast<uint64_t*>(sums.data));
+  return promise;
+}
+
+// copyImage(handle, offset, target): bytes of the image from `offset` on, to write them to a file.
+napi_value copyImage(Args& args) {
+  Handle& handle = idleHandleOf(args);
+  const double offset = args.real(1);
+  const auto target = args.unsignedBytes(2);
+  const Region& image = handle.runtime->model().image();
+  if (!(offset >= 0) || offset + static_cast<double>(target.length) > static_cast<double>(image.size())) {
+    throw std::logic_error("a copy leaves the image");
+  }
+  std::memcpy(target.data, image.data() + static_cast<size_t>(offset), target.length);
+  return nullptr;
 }
 
 // memory(handle) → {weightBytes, kvBytes, scratchBytes}; all weights must have been set.
@@ -423,6 +481,11 @@ void exportHandle(napi_env env, napi_value exports) {
   exportFunction(env, exports, "packBf16", callback<packBf16>);
   exportFunction(env, exports, "packQ8", callback<packQ8>);
   exportFunction(env, exports, "packQ4", callback<packQ4>);
+  exportFunction(env, exports, "imagePlaces", callback<imagePlaces>);
+  exportFunction(env, exports, "mapImage", callback<mapImage>);
+  exportFunction(env, exports, "dropImage", callback<dropImage>);
+  exportFunction(env, exports, "sumImage", callback<sumImage>);
+  exportFunction(env, exports, "copyImage", callback<copyImage>);
   exportFunction(env, exports, "memory", callback<memory>);
   exportFunction(env, exports, "bind", callback<bind>);
   exportFunction(env, exports, "forward", callback<forward>);

@@ -124,11 +124,6 @@ class PackJob : public Job {
   bool started_ = false;
 };
 
-size_t weightBytesOf(const Kernels& kernels, const WeightShape& shape) {
-  if (shape.kind == WeightShape::Kind::matrix) return kernels.matrixBytes(shape.format, shape.rows, shape.columns);
-  return static_cast<size_t>(shape.rows) * sizeof(float);
-}
-
 // Floats of the cosines, or of the sines, of a rope.
 size_t ropeCountOf(const Shape& shape) { return checkedProduct(shape.contextLength, shape.headSize / 2); }
 
@@ -141,23 +136,42 @@ Model::Model(const Kernels& k, Program p, int32_t threadCount)
       kv(makeKvPool(kernels, program.shape)),
       work(makeWorkspace(kernels, program, threadCount)),
       vectors(program.weights.size(), nullptr),
-      ropes(program.ropeCount) {
+      ropes(program.ropeCount),
+      imageLayout_(layOutImage(kernels, program.weights)) {
   for (const WeightShape& shape : program.weights) matrices.push_back({shape.format, shape.rows, shape.columns, nullptr});
   const auto place = [&](Arena arena) {
-    weightPlaces_.clear();
-    for (const WeightShape& shape : program.weights) {
-      weightPlaces_.push_back(arena.take<std::byte>(weightBytesOf(kernels, shape)));
-    }
     const size_t ropeCount = ropeCountOf(program.shape);
     for (Rope& rope : ropes) rope = {arena.take<float>(ropeCount), arena.take<float>(ropeCount), 0};
     return arena.used();
   };
-  weightMemory_ = Region(place(Arena(nullptr)), Pages::huge);
-  place(Arena(weightMemory_.data()));
+  ropeMemory_ = Region(place(Arena(nullptr)), Pages::huge);
+  place(Arena(ropeMemory_.data()));
+  dropImage();
+}
+
+void Model::mapImage(int file, size_t offset) {
+  image_ = Region::mapped(file, offset, imageLayout_.size);
+  mapped_ = true;
+  for (size_t i = 0; i < program.weights.size(); i++) {
+    const std::byte* data = image_.data() + imageLayout_.places[i].offset;
+    if (program.weights[i].kind == WeightShape::Kind::matrix) {
+      matrices[i].data = data;
+    } else {
+      vectors[i] = reinterpret_cast<const float*>(data);
+    }
+  }
+}
+
+void Model::dropImage() {
+  for (Matrix& matrix : matrices) matrix.data = nullptr;
+  std::fill(vectors.begin(), vectors.end(), nullptr);
+  image_ = Region();
+  mapped_ = false;
+  image_ = Region(imageLayout_.size, Pages::huge);
 }
 
 void Model::setVector(int32_t weight, const float* values) {
-  std::byte* target = weightPlaces_[weight];
+  std::byte* target = placeOf(weight);
   std::memcpy(target, values, static_cast<size_t>(program.weights[weight].rows) * sizeof(float));
   vectors[weight] = reinterpret_cast<const float*>(target);
 }
@@ -172,9 +186,9 @@ void Model::extendRope(int32_t index, int32_t positionCount, const float* cosine
 }
 
 void Model::packMatrix(int32_t weight, const MatrixSource& source) {
-  PackJob job(kernels, source, weightPlaces_[weight], pool.threadCount());
+  PackJob job(kernels, source, placeOf(weight), pool.threadCount());
   pool.run(job);
-  matrices[weight].data = weightPlaces_[weight];
+  matrices[weight].data = placeOf(weight);
 }
 
 bool Model::complete() const {

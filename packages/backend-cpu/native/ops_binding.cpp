@@ -64,6 +64,17 @@ PackedMatrix packedMatrix(const Args& args, const Kernels& kernels, size_t index
   return packed;
 }
 
+// opPack(isa, format, rows, columns, data, scales, centres) → Uint8Array: the packed form, which differs between kernels.
+napi_value opPack(Args& args) {
+  const PackedMatrix packed = packedMatrix(args, args.kernels(0), 1);
+  void* target = nullptr;
+  napi_value buffer, array;
+  check(args.env(), napi_create_arraybuffer(args.env(), packed.memory.size(), &target, &buffer));
+  std::memcpy(target, packed.memory.data(), packed.memory.size());
+  check(args.env(), napi_create_typedarray(args.env(), napi_uint8_array, packed.memory.size(), buffer, 0, &array));
+  return array;
+}
+
 // opEmbed(isa, format, rows, columns, data, scales, centres, tokens, output)
 napi_value opEmbed(Args& args) {
   const Kernels& kernels = args.kernels(0);
@@ -252,6 +263,7 @@ napi_value opAdd(Args& args) {
 }  // namespace
 
 void exportOps(napi_env env, napi_value exports) {
+  exportFunction(env, exports, "opPack", callback<opPack>);
   exportFunction(env, exports, "opEmbed", callback<opEmbed>);
   exportFunction(env, exports, "opLinear", callback<opLinear>);
   exportFunction(env, exports, "opNorm", callback<opNorm>);

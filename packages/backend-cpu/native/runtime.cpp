@@ -22,6 +22,11 @@ void Runtime::packMatrix(int32_t weight, const MatrixSource& source) {
   begin(Request::pack);
 }
 
+void Runtime::sumImage(uint64_t* sums) {
+  sums_ = sums;
+  begin(Request::sums);
+}
+
 void Runtime::runStep(const BatchView* canonical, const BatchView* fast) {
   step_->begin(canonical, fast);
   begin(Request::step);
@@ -70,6 +75,11 @@ void Runtime::perform(Request request) {
       case Request::pack:
         model_->packMatrix(packWeight_, packSource_);
         return;
+      case Request::sums: {
+        ImageSumsJob job(model_->image(), sums_);
+        model_->pool.run(job);
+        return;
+      }
       case Request::step:
         model_->pool.run(*step_);
         return;

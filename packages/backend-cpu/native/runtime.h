@@ -35,6 +35,8 @@ class Runtime {
 
   // Each begins a request; none may be running.
   void packMatrix(int32_t weight, const MatrixSource& source);
+  // The checksums of the weights' image, sums (imageSumCount).
+  void sumImage(uint64_t* sums);
   void runStep(const BatchView* canonical, const BatchView* fast);
   // The draws that the sampler has been set up for.
   void runDraws();
@@ -44,7 +46,7 @@ class Runtime {
   void stop();
 
  private:
-  enum class Request : int32_t { none, pack, step, draws, close, stop };
+  enum class Request : int32_t { none, pack, sums, step, draws, close, stop };
 
   void begin(Request request);
   void serve();
@@ -61,6 +63,7 @@ class Runtime {
   Outcome outcome_;
   int32_t packWeight_ = 0;
   MatrixSource packSource_{};
+  uint64_t* sums_ = nullptr;
   std::thread thread_;
 };
 

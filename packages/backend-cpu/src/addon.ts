@@ -34,6 +34,15 @@ export interface Addon {
     scales: Uint16Array,
     centres: Uint16Array,
   ): Promise<void>;
+  /** (offset, size) of each weight in the image of them all, then the size of the image, in bytes. */
+  imagePlaces(handle: NativeHandle): Float64Array;
+  /** Sets all weights to what the open file has at `offset`, a multiple of every page size. */
+  mapImage(handle: NativeHandle, file: number, offset: number): void;
+  /** Unsets all weights. */
+  dropImage(handle: NativeHandle): void;
+  /** Checksums of the image, 8 bytes for each MiB of it. */
+  sumImage(handle: NativeHandle, sums: Uint8Array): Promise<void>;
+  copyImage(handle: NativeHandle, offset: number, target: Uint8Array): void;
   memory(handle: NativeHandle): { weightBytes: number; kvBytes: number; scratchBytes: number };
   bind(
     handle: NativeHandle,
@@ -60,6 +69,8 @@ export interface Addon {
   ): Promise<void> | undefined;
   close(handle: NativeHandle): Promise<void>;
 
+  /** The packed form of a matrix. */
+  opPack(isa: number, ...matrix: NativeMatrix): Uint8Array;
   opEmbed(isa: number, ...matrixTokensOutput: [...NativeMatrix, Int32Array, Float32Array]): void;
   opLinear(
     isa: number,
