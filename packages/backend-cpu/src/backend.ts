@@ -37,7 +37,8 @@ export function createCpuBackend(options: CpuOptions = {}): BackendFactory {
     if (options.selfTest ?? true) {
       await checkCanonical(addon, isa.name, createCpuBackend({ isa: isa.name, threads, selfTest: false }));
     }
-    const handle = await loadNative(addon, isaNumber[isa.name], threads, load);
+    const { packedWeights } = options;
+    const handle = await loadNative(addon, { isa: isaNumber[isa.name], threads, packedWeights }, load);
     const parts = {
       addon,
       handle,

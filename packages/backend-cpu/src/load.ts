@@ -9,6 +9,8 @@ import {
   type WeightSpec,
 } from '@stet/backend';
 import { type Addon, type NativeHandle, rethrowNative } from './addon.js';
+import type { PackedWeightsOptions } from './options.js';
+import { PackedWeights } from './packed/packed-weights.js';
 import { compileProgram } from './program.js';
 
 /** Most rows of one batch, so that the tasks of every section can be counted in 16 bits. */
@@ -20,10 +22,14 @@ export const MAX_VOCAB_SIZE = 400_000;
 export const MAX_HEAD_SIZE = 256;
 
 /**
- * Makes a runtime and fills it: weights one at a time, each packed off this thread and then dropped; two are in memory
- * at most. Rejects with a `StetError`, after everything was freed.
+ * Makes a runtime and fills it: from a file of packed weights where there is one, else with weights one at a time, each
+ * packed off this thread and then dropped; two are in memory at most. Rejects with a `StetError`, after everything was freed.
  */
-export async function loadNative(addon: Addon, isa: number, threads: number, load: BackendLoad): Promise<NativeHandle> {
+export async function loadNative(
+  addon: Addon,
+  { isa, threads, packedWeights }: NativeLoadOptions,
+  load: BackendLoad,
+): Promise<NativeHandle> {
   checkLoad(load);
   checkLimits(load);
   checkLoadSignal(load.signal);
@@ -35,12 +41,26 @@ export async function loadNative(addon: Addon, isa: number, threads: number, loa
     rethrowNative(error);
   }
   try {
-    await fill(addon, handle, load);
+    const packed = packedWeights && new PackedWeights(addon, { handle, isa, load, options: packedWeights });
+    if (await packed?.map()) {
+      load.onProgress?.(load.plan.weights.length, load.plan.weights.length);
+    } else {
+      await fill(addon, handle, load);
+      await packed?.keep();
+    }
+    packed?.report();
     return handle;
   } catch (error) {
     await addon.close(handle);
     return rethrowNative(error);
   }
+}
+
+export interface NativeLoadOptions {
+  /** As kernels.h numbers them. */
+  readonly isa: number;
+  readonly threads: number;
+  readonly packedWeights?: PackedWeightsOptions | undefined;
 }
 
 function checkLimits({ plan, maxRows }: BackendLoad): void {

@@ -44,13 +44,13 @@ function runOp(addon: Addon, isa: number, schedule: number, input: OpCase): Floa
     case 'embed': {
       const { rows, columns, table, tokens } = input;
       const output = new Float32Array(tokens.length * columns);
-      addon.opEmbed(isa, ...matrix(rows, columns, table), tokens, output);
+      addon.opEmbed(isa, ...nativeMatrix(rows, columns, table), tokens, output);
       return output;
     }
     case 'linear': {
       const { rows, columns, format, weight, bias } = input;
       const output = new Float32Array((input.input.length / columns) * rows);
-      addon.opLinear(isa, schedule, ...matrix(rows, columns, weight, format), bias, input.input, output);
+      addon.opLinear(isa, schedule, ...nativeMatrix(rows, columns, weight, format), bias, input.input, output);
       return output;
     }
     case 'rmsNorm': {
@@ -97,7 +97,8 @@ function runOp(addon: Addon, isa: number, schedule: number, input: OpCase): Floa
   }
 }
 
-function matrix(rows: number, columns: number, data: WeightData, format?: WeightFormat): NativeMatrix {
+/** A matrix as the addon takes it; throws `STET_ERR_BAD_WEIGHTS` for a vector and for another format. */
+export function nativeMatrix(rows: number, columns: number, data: WeightData, format?: WeightFormat): NativeMatrix {
   if (format && data.kind !== format) {
     throw new StetError('STET_ERR_BAD_WEIGHTS', `the weight came as ${data.kind}, expected ${format}`);
   }

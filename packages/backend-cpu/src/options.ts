@@ -11,7 +11,29 @@ export interface CpuOptions {
   readonly isa?: IsaOption;
   /** Whether golden vectors and models are checked before the first load of an instruction set in this process; the default is true. */
   readonly selfTest?: boolean;
+  /** Keeps packed weights in files, so that the next load of the same weights is quick; by default no file is written. */
+  readonly packedWeights?: PackedWeightsOptions;
 }
+
+export interface PackedWeightsOptions {
+  /** Of these files alone; made where it is missing. */
+  readonly folder: string;
+  /** Most bytes of all files together: those not used for longest are removed. {@link DEFAULT_PACKED_BYTES} by default. */
+  readonly maxBytes?: number;
+  /** Called once in every load that succeeds, before it resolves. */
+  readonly onOutcome?: (outcome: PackedOutcome) => void;
+}
+
+/** What became of the packed weights of a load. The bits of its answers are the same in every case. */
+export type PackedOutcome =
+  /** They are those of a file. */
+  | { readonly kind: 'mapped'; readonly path: string; readonly bytes: number }
+  /** They were packed and written; `replaced` says what was wrong with a file that was there. */
+  | { readonly kind: 'written'; readonly path: string; readonly bytes: number; readonly replaced?: string }
+  /** They were packed and are in memory alone. */
+  | { readonly kind: 'skipped'; readonly reason: string };
+
+export const DEFAULT_PACKED_BYTES = 16 * 2 ** 30;
 
 /** Most threads of one backend. */
 export const MAX_THREADS = 256;

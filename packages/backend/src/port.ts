@@ -51,6 +51,11 @@ export interface Backend {
 export interface BackendLoad {
   readonly plan: Plan;
   readonly weights: WeightSource;
+  /**
+   * What the weights are, in hex digits: equal for sources that give the same weights for the specs of the plan, and for
+   * those alone. A backend may keep its form of them by this key, and then not read the source. Without it nothing is kept.
+   */
+  readonly weightsKey?: string;
   /** Positions in a block, a multiple of 16. */
   readonly blockSize: number;
   /** Blocks in the pool, block 0 included. */

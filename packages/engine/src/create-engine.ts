@@ -16,6 +16,7 @@ import { type EngineLimits, resolveLimits } from './limits.js';
 import { type LoadProgress, type ModelOption, type OpenModelOptions, openModel } from './open-model.js';
 import { choosePolicy, type PolicyOption } from './policy.js';
 import { createModelText } from './request/model-text.js';
+import { weightsKey } from './weights-key.js';
 
 export interface CreateEngineOptions extends OpenModelOptions {
   /**
@@ -64,6 +65,7 @@ export async function createEngine(options: CreateEngineOptions): Promise<StetEn
     backend = await options.backend({
       plan: model.plan,
       weights: model.weights,
+      weightsKey: weightsKey(model),
       ...kvSize(model.plan, options.kv),
       maxRows: limits.maxRows,
       ...(onProgress && { onProgress: (done, total) => onProgress({ phase: 'weights', done, total }) }),

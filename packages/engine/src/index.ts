@@ -25,3 +25,4 @@ export type { ChatMessageParam, ChatParams, CommonParams, TextParams } from './o
 export type * from './openai/shapes.js';
 export type { TextCompletions } from './openai/text-completions.js';
 export type { PolicyOption } from './policy.js';
+export { weightsKey } from './weights-key.js';

@@ -1,0 +1,35 @@
+import type { Plan } from '@stet/backend';
+import { requireAddon } from '../addon.js';
+import { chooseIsa, type IsaOption, isaNumber } from '../options.js';
+import { PackedFolder } from './folder.js';
+import { packedIdentity } from './identity.js';
+
+export interface PackedFileChoice {
+  readonly folder: string;
+  readonly plan: Plan;
+  readonly weightsKey: string;
+  /** `auto` by default. */
+  readonly isa?: IsaOption;
+}
+
+/**
+ * The file that a load would map, with its size in bytes, or undefined where there is none. A load checks it; this does
+ * not. Rejects with `STET_ERR_BACKEND_UNAVAILABLE` where the addon is missing.
+ */
+export async function packedWeightsFile({
+  folder,
+  plan,
+  weightsKey,
+  isa = 'auto',
+}: PackedFileChoice): Promise<{ readonly path: string; readonly bytes: number } | undefined> {
+  const addon = requireAddon();
+  const { name } = packedIdentity(addon, isaNumber[chooseIsa(addon, isa).name], plan, weightsKey);
+  const packed = new PackedFolder(folder);
+  const file = await packed.open(name);
+  if (file === undefined || 'refused' in file) return undefined;
+  try {
+    return { path: packed.pathOf(name), bytes: (await file.stat()).size };
+  } finally {
+    await file.close();
+  }
+}
