@@ -1,20 +1,26 @@
 // Stages of linears: a task is a range of tiles of one unit for a set of rows of each group, so that one read of the
 // weights serves both batches.
 #include <algorithm>
-#include <cmath>
 
 #include "step.h"
 
 namespace stet::cpu {
 namespace {
 
-// Nanoseconds that one weight takes, roughly: reading it, and using it for a row.
-constexpr double kWeightNanoseconds = 0.08;
-constexpr double kProductNanoseconds = 0.012;
-// Weights of one task, in bytes: what stays in a second-level cache next to the inputs.
+// What linears take, roughly: nanoseconds to read a byte of weights, from memory, and to use a weight for a row.
+constexpr double kByteNanoseconds = 0.04;
+constexpr double kProductNanoseconds[] = {0.012, 0.006, 0.006};  // by Format
+// A task of tiles: a small one, for claiming it and the first reads that nothing has asked for ahead cost some tenths of a
+// microsecond, but what a thread may have to wait for at the end of a stage.
+constexpr double kTileTaskNanoseconds = 1500;
+// Weights of one task that reads them again, in bytes: what stays in a second-level cache next to the inputs.
 constexpr size_t kRangeBytes = size_t{256} << 10;
+// Kernels take so many tiles at once where rows are few.
+constexpr int32_t kTilesAtOnce = 4;
 
 int32_t divideUp(int64_t a, int64_t b) { return static_cast<int32_t>((a + b - 1) / b); }
+
+int32_t roundUpTiles(int32_t tiles) { return divideUp(tiles, kTilesAtOnce) * kTilesAtOnce; }
 
 }  // namespace
 
@@ -26,63 +32,66 @@ RowRange StepJob::rowsOfSet(int32_t count, int32_t set) {
   return {begin, std::min(count, begin + setRows) - begin};
 }
 
-// Decides how many tiles of a unit are a task's.
-void StepJob::setRange(int32_t unit, int64_t tiles, double nanosecondsPerTile, double targetNanoseconds, size_t tileBytes) {
-  auto perRange = std::max<int64_t>(1, std::llround(targetNanoseconds / nanosecondsPerTile));
-  perRange = std::min(perRange, std::max<int64_t>(1, static_cast<int64_t>(kRangeBytes / tileBytes)));
-  // The tasks of all units and sets together stay below kMaxTasks.
-  perRange = std::max<int64_t>(perRange, divideUp(tiles, kMaxTasks / (split_.sets * kMaxUnits)));
-  perRange = std::min(perRange, tiles);
-  split_.rangeCount[unit] = divideUp(tiles, perRange);
-  split_.rangeTiles[unit] = divideUp(tiles, split_.rangeCount[unit]);
-  split_.rangeCount[unit] = divideUp(tiles, split_.rangeTiles[unit]);
+// Of `linearCount` linears of one shape that are split alike, for `setRows` rows.
+UnitTiles StepJob::tilesOf(const WeightShape& weight, int32_t linearCount, int32_t setRows, Reading reading) const {
+  const Kernels& k = model_.kernels;
+  const int32_t count = divideUp(weight.rows, k.tileRows);
+  const size_t bytes = linearCount * k.matrixBytes(weight.format, weight.rows, weight.columns) / static_cast<size_t>(count);
+  const double products = static_cast<double>(linearCount) * k.tileRows * weight.columns * setRows;
+  const int32_t cached = static_cast<int32_t>(std::min<size_t>(kRangeBytes / bytes, static_cast<size_t>(count))) / kTilesAtOnce * kTilesAtOnce;
+  return {count, reading == Reading::once ? count : std::max(1, cached),
+          static_cast<double>(bytes) * kByteNanoseconds + products * kProductNanoseconds[static_cast<size_t>(weight.format)]};
+}
+
+// Splits the tiles of units into ranges, large ones first, so that weights are read in long runs, and small ones last, so
+// that threads end together. Returns the number of tasks.
+int32_t StepJob::splitTiles(const UnitTiles* units, int32_t unitCount, int32_t sets) {
+  double left = 0;  // nanoseconds of what is not in a range yet
+  int32_t tiles = 0;
+  for (int32_t u = 0; u < unitCount; u++) {
+    left += units[u].count * units[u].nanosecondsEach * sets;
+    tiles += units[u].count;
+  }
+  // Every unit may end in a range of fewer tiles.
+  const int32_t least = divideUp(tiles, kMaxRanges - kMaxUnits);
+  const int32_t threads = model_.pool.threadCount();
+  split_.sets = sets;
+  split_.rangeCount = 0;
+  for (int32_t u = 0; u < unitCount; u++) {
+    const UnitTiles& unit = units[u];
+    for (int32_t begin = 0; begin < unit.count;) {
+      const double share = threads == 1 ? left : left / (2 * threads);
+      const double target = std::max(kTileTaskNanoseconds, share) / unit.nanosecondsEach;
+      int32_t count = std::max(least, std::min(unit.mostInRange, roundUpTiles(static_cast<int32_t>(std::min(target, 1e6)))));
+      const int32_t rest = unit.count - begin - count;
+      if (rest < 0 || (rest * unit.nanosecondsEach < kTileTaskNanoseconds / 2 && count + rest <= unit.mostInRange)) count += rest;
+      split_.ranges[split_.rangeCount++] = {u, begin, begin + count};
+      begin += count;
+      left -= count * unit.nanosecondsEach * sets;
+    }
+  }
+  return split_.rangeCount * sets;
 }
 
 int32_t StepJob::setUpLinear() {
-  const Program& program = model_.program;
   const Stage& current = stage();
-  const int32_t tileRows = model_.kernels.tileRows;
   int32_t sets = 1;
   for (int32_t i = 0; i < groupCount_; i++) sets = std::max(sets, divideUp(groups_[i].rowCount, kSetRows));
-  const double weightNanoseconds = kWeightNanoseconds + kProductNanoseconds * rowCount_ / sets;
-  double total = 0;
-  for (const LinearUnit& unit : current.units) {
-    for (int32_t i = 0; i < unit.linearCount; i++) {
-      const WeightShape& weight = program.weights[unit.linears[i].weight];
-      total += static_cast<double>(weight.rows) * weight.columns * weightNanoseconds * sets;
-    }
-  }
-  const double target = std::max(kTaskNanoseconds, total / (model_.pool.threadCount() * kTasksPerThread));
-  split_.sets = sets;
-  int32_t tasks = 0;
+  const Reading reading = sets * groupCount_ > 1 ? Reading::again : Reading::once;
+  UnitTiles units[kMaxUnits];
   for (size_t u = 0; u < current.units.size(); u++) {
     const LinearUnit& unit = current.units[u];
-    const WeightShape& weight = program.weights[unit.linears[0].weight];
-    const double perTile = static_cast<double>(unit.linearCount) * tileRows * weight.columns * weightNanoseconds;
-    const size_t tileBytes = static_cast<size_t>(unit.linearCount) * tileRows * weight.columns * 2;
-    setRange(static_cast<int32_t>(u), divideUp(weight.rows, tileRows), perTile, target, tileBytes);
-    tasks += split_.rangeCount[u] * sets;
+    units[u] = tilesOf(model_.program.weights[unit.linears[0].weight], unit.linearCount, divideUp(rowCount_, sets), reading);
   }
-  return tasks;
+  return splitTiles(units, static_cast<int32_t>(current.units.size()), sets);
 }
 
 void StepJob::runLinear(int32_t task) {
-  const Stage& current = stage();
-  for (size_t u = 0; u < current.units.size(); u++) {
-    const int32_t unitTasks = split_.rangeCount[u] * split_.sets;
-    if (task < unitTasks) {
-      const LinearUnit& unit = current.units[u];
-      const WeightShape& weight = model_.program.weights[unit.linears[0].weight];
-      const int32_t tiles = divideUp(weight.rows, model_.kernels.tileRows);
-      const int32_t begin = task / split_.sets * split_.rangeTiles[u];
-      runUnit(unit, begin, std::min(tiles, begin + split_.rangeTiles[u]), task % split_.sets);
-      return;
-    }
-    task -= unitTasks;
-  }
+  const TileRange& range = split_.ranges[task / split_.sets];
+  runUnit(stage().units[static_cast<size_t>(range.unit)], range, task % split_.sets);
 }
 
-void StepJob::runUnit(const LinearUnit& unit, int32_t tileBegin, int32_t tileEnd, int32_t set) {
+void StepJob::runUnit(const LinearUnit& unit, const TileRange& range, int32_t set) {
   const Kernels& k = model_.kernels;
   const Workspace& work = model_.work;
   for (int32_t g = 0; g < groupCount_; g++) {
@@ -94,12 +103,12 @@ void StepJob::runUnit(const LinearUnit& unit, int32_t tileBegin, int32_t tileEnd
       const Linear& linear = unit.linears[i];
       const Buffer& output = work.buffers[linear.output];
       k.linear(model_.matrices[linear.weight], group.kernels, work.slots[linear.slot].row(group.kernels, rows.first),
-               rows.count, linear.bias < 0 ? nullptr : model_.vectors[linear.bias], tileBegin, tileEnd, output.row(row),
+               rows.count, linear.bias < 0 ? nullptr : model_.vectors[linear.bias], range.begin, range.end, output.row(row),
                output.stride);
     }
     if (unit.swigluOutput < 0) continue;
-    const int32_t begin = tileBegin * k.tileRows;
-    const int32_t count = std::min(tileEnd * k.tileRows, model_.program.bufferWidths[unit.swigluOutput]) - begin;
+    const int32_t begin = range.begin * k.tileRows;
+    const int32_t count = std::min(range.end * k.tileRows, model_.program.bufferWidths[unit.swigluOutput]) - begin;
     const Buffer& gate = work.buffers[unit.linears[0].output];
     const Buffer& up = work.buffers[unit.linears[1].output];
     const Buffer& output = work.buffers[unit.swigluOutput];

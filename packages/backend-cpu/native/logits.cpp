@@ -8,8 +8,6 @@ namespace stet::cpu {
 namespace {
 
 constexpr double kElementNanoseconds = 0.5;
-constexpr double kWeightNanoseconds = 0.08;
-constexpr double kProductNanoseconds = 0.012;
 
 int32_t divideUp(int64_t a, int64_t b) { return static_cast<int32_t>((a + b - 1) / b); }
 
@@ -78,22 +76,12 @@ void StepJob::runLogitsRows(int32_t begin, int32_t end) {
 
 int32_t StepJob::setUpLogits() {
   if (outputCount_ == 0) return 0;
-  const WeightShape& head = model_.program.weights[stage().logits.weight];
-  const int32_t tileRows = model_.kernels.tileRows;
   int32_t sets = 1;
   for (int32_t i = 0; i < spanCount_; i++) sets = std::max(sets, divideUp(spans_[i].count, kSetRows));
-  const double weightNanoseconds = kWeightNanoseconds + kProductNanoseconds * outputCount_ / sets;
-  const double total = static_cast<double>(head.rows) * head.columns * weightNanoseconds * sets;
-  const double target = std::max(kTaskNanoseconds, total / (model_.pool.threadCount() * kTasksPerThread));
-  const int32_t tiles = divideUp(head.rows, tileRows);
-  split_.sets = sets;
-  setRange(0, tiles, static_cast<double>(tileRows) * head.columns * weightNanoseconds, target,
-           static_cast<size_t>(tileRows) * head.columns * 2);
-  if (split_.rangeTiles[0] > kLogitsRangeTiles) {
-    split_.rangeTiles[0] = kLogitsRangeTiles;
-    split_.rangeCount[0] = divideUp(tiles, kLogitsRangeTiles);
-  }
-  return split_.rangeCount[0] * sets;
+  const Reading reading = sets * spanCount_ > 1 ? Reading::again : Reading::once;
+  UnitTiles head = tilesOf(model_.program.weights[stage().logits.weight], 1, divideUp(outputCount_, sets), reading);
+  head.mostInRange = std::min(head.mostInRange, kLogitsRangeTiles);
+  return splitTiles(&head, 1, sets);
 }
 
 void StepJob::runLogits(int32_t task, int32_t thread) {
@@ -103,15 +91,14 @@ void StepJob::runLogits(int32_t task, int32_t thread) {
   }
 }
 
-void StepJob::runLogitsSpan(const OutputSpan& span, RowRange rows, int32_t range, int32_t thread) {
+void StepJob::runLogitsSpan(const OutputSpan& span, RowRange rows, int32_t rangeIndex, int32_t thread) {
   const Kernels& k = model_.kernels;
   const Workspace& work = model_.work;
   const LogitsOp& op = stage().logits;
   const int32_t vocabSize = model_.program.shape.vocabSize;
-  const int32_t tileBegin = range * split_.rangeTiles[0];
-  const int32_t tileEnd = std::min(tileBegin + split_.rangeTiles[0], divideUp(vocabSize, k.tileRows));
-  const int32_t columnBegin = tileBegin * k.tileRows;
-  const int32_t columnCount = std::min(tileEnd * k.tileRows, vocabSize) - columnBegin;
+  const TileRange& range = split_.ranges[rangeIndex];
+  const int32_t columnBegin = range.begin * k.tileRows;
+  const int32_t columnCount = std::min(range.end * k.tileRows, vocabSize) - columnBegin;
   float* output;  // row 0, column 0
   int64_t stride;
   if (span.logits) {
@@ -120,25 +107,25 @@ void StepJob::runLogitsSpan(const OutputSpan& span, RowRange rows, int32_t range
   } else {
     // The scratch holds this range's columns alone.
     output = work.tileScratch[thread] - columnBegin;
-    stride = static_cast<int64_t>(split_.rangeTiles[0]) * k.tileRows;
+    stride = static_cast<int64_t>(range.end - range.begin) * k.tileRows;
   }
   const RowGroup& group = groups_[span.group];
   const int32_t firstOutput = span.firstOutput + rows.first;
   k.linear(model_.matrices[op.weight], group.kernels, work.normedSlot.row(group.kernels, firstOutput - group.firstOutput), rows.count,
-           op.bias < 0 ? nullptr : model_.vectors[op.bias], tileBegin, tileEnd, output, stride);
+           op.bias < 0 ? nullptr : model_.vectors[op.bias], range.begin, range.end, output, stride);
   for (int32_t i = 0; i < rows.count; i++) {
     Argmax partial = k.argmax(output + i * stride + columnBegin, columnCount);
     partial.index += columnBegin;
-    work.partials[static_cast<int64_t>(firstOutput + i) * split_.rangeCount[0] + range] = partial;
+    work.partials[static_cast<int64_t>(firstOutput + i) * split_.rangeCount + rangeIndex] = partial;
   }
 }
 
 void StepJob::finishArgmax() {
   const Workspace& work = model_.work;
   for (int32_t output = 0; output < outputCount_; output++) {
-    const Argmax* partials = work.partials + static_cast<int64_t>(output) * split_.rangeCount[0];
+    const Argmax* partials = work.partials + static_cast<int64_t>(output) * split_.rangeCount;
     Argmax best = partials[0];
-    for (int32_t range = 1; range < split_.rangeCount[0]; range++) best = joined(best, partials[range]);
+    for (int32_t range = 1; range < split_.rangeCount; range++) best = joined(best, partials[range]);
     const BatchView& batch = batchOfRow(work.outputRow[output]);
     const int32_t result = work.outputResult[output];
     batch.argmax[result] = best.index;

@@ -74,7 +74,7 @@ struct Workspace {
 // Rows that one task of a linear takes at most: enough to use a weight often, few enough for their inputs to stay cached.
 constexpr int32_t kSetRows = 64;
 // Tiles of the head that one task takes at most.
-constexpr int32_t kLogitsRangeTiles = 32;
+constexpr int32_t kLogitsRangeTiles = 64;
 
 class Model {
  public:

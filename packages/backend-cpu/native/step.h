@@ -54,6 +54,25 @@ struct RowRange {
   int32_t count;
 };
 
+// Tiles [begin, end) of a unit of a linear stage, or of the head, whose unit is 0.
+struct TileRange {
+  int32_t unit;
+  int32_t begin;
+  int32_t end;
+};
+
+// A unit's tiles as they are split: what one costs for a set of rows, and how many a task takes at most.
+struct UnitTiles {
+  int32_t count;
+  int32_t mostInRange;
+  double nanosecondsEach;
+};
+
+// Row sets of two batches of MAX_ROWS rows (src/load.ts) in one group.
+constexpr int32_t kMaxSets = 128;
+// Ranges of tiles of one stage.
+constexpr int32_t kMaxRanges = kMaxTasks / kMaxSets;
+
 class StepJob : public Job {
  public:
   explicit StepJob(Model& model) : model_(model) {}
@@ -67,13 +86,17 @@ class StepJob : public Job {
   void runTask(int32_t task, int32_t thread) override;
 
  private:
+  // Whether a task reads its weights once, or again for further rows, for which they must stay in a cache.
+  enum class Reading { once, again };
+
   // How the current section splits its work.
   struct Split {
     int32_t items = 0;  // of the section
     int32_t itemsPerTask = 1;
-    int32_t sets = 1;             // row sets of a linear
-    int32_t rangeTiles[kMaxUnits] = {};   // by unit
-    int32_t rangeCount[kMaxUnits] = {};
+    // Of a linear: a task is one range for one set of rows.
+    int32_t sets = 1;
+    int32_t rangeCount = 0;
+    TileRange ranges[kMaxRanges] = {};
   };
 
   const Stage& stage() const;
@@ -88,8 +111,9 @@ class StepJob : public Job {
   // linear.cpp
   int32_t setUpLinear();
   void runLinear(int32_t task);
-  void runUnit(const LinearUnit& unit, int32_t tileBegin, int32_t tileEnd, int32_t set);
-  void setRange(int32_t unit, int64_t tiles, double nanosecondsPerTile, double targetNanoseconds, size_t tileBytes);
+  void runUnit(const LinearUnit& unit, const TileRange& range, int32_t set);
+  UnitTiles tilesOf(const WeightShape& weight, int32_t linearCount, int32_t setRows, Reading reading) const;
+  int32_t splitTiles(const UnitTiles* units, int32_t unitCount, int32_t sets);
   // attention.cpp
   void makeSegments();
   int32_t setUpAttention();
@@ -102,7 +126,7 @@ class StepJob : public Job {
   void runLogitsRows(int32_t begin, int32_t end);
   int32_t setUpLogits();
   void runLogits(int32_t task, int32_t thread);
-  void runLogitsSpan(const OutputSpan& span, RowRange rows, int32_t range, int32_t thread);
+  void runLogitsSpan(const OutputSpan& span, RowRange rows, int32_t rangeIndex, int32_t thread);
   void finishArgmax();
 
   const BatchView& batchOfRow(int32_t row) const { return batches_[row < batches_[0].rowCount ? 0 : batchCount_ - 1]; }
