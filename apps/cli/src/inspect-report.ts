@@ -8,6 +8,7 @@ import {
   type RopeConfig,
   type Storage,
 } from '@stet/model';
+import { findPacked, type PackedFile } from './packed-cache.js';
 
 /** What `stet inspect --json` prints. */
 export interface InspectReport {
@@ -72,6 +73,8 @@ export interface AutoReport extends LoadReport {
 export interface LoadReport {
   readonly weightBytes: number;
   readonly kvBytesPerPosition: number;
+  /** The file of packed weights that the CPU backend would map. */
+  readonly packed?: PackedFile;
   /** On every backend of portable numerics. */
   readonly fingerprint: string;
 }
@@ -91,6 +94,19 @@ export function inspectModel(model: LoadedModel): InspectReport {
       ...memoryNeeded(plan, format),
       fingerprint: portableFingerprint({ digest, plan: withFormat(plan, format) }),
     })),
+  };
+}
+
+/** The report of a model with the files of packed weights that its loads would map. */
+export async function withPacked(report: InspectReport, { digest, plan }: LoadedModel): Promise<InspectReport> {
+  const add = async <Load extends LoadReport>(load: Load, of: Plan): Promise<Load> => {
+    const packed = await findPacked(digest, of);
+    return packed ? { ...load, packed } : load;
+  };
+  return {
+    ...report,
+    auto: await add(report.auto, plan),
+    formats: await Promise.all(report.formats.map((load) => add(load, withFormat(plan, load.format)))),
   };
 }
 

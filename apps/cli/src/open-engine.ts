@@ -1,5 +1,5 @@
 import { type BackendFactory, StetError } from '@stet/backend';
-import type { IsaOption } from '@stet/backend-cpu';
+import type { IsaOption, PackedOutcome } from '@stet/backend-cpu';
 import {
   type CreateEngineOptions,
   createEngine,
@@ -13,6 +13,7 @@ import type { FormatOption, LoadedModel } from '@stet/model';
 import { loadModelPath } from '@stet/model/node';
 import { loadingLine } from './loading-line.js';
 import { locateModel } from './locate-model.js';
+import { describePacked, packedCacheFolder } from './packed-cache.js';
 
 export interface ModelChoice {
   /** A folder, a `.gguf` file, `tales`, or `org/name[:file]` that was pulled. */
@@ -26,6 +27,8 @@ export interface BackendChoice {
   readonly backend: 'cpu' | 'reference';
   readonly threads?: number;
   readonly isa?: IsaOption;
+  /** Keep packed weights of the CPU backend in the user's cache, and map what is there. */
+  readonly packedCache?: boolean;
 }
 
 /** How tokens are found; no choice changes a bit of a deterministic answer. */
@@ -43,6 +46,8 @@ export interface OpenOptions
   extends Omit<CreateEngineOptions, 'model' | 'format' | 'contextLength' | 'backend' | 'policy' | 'drafter'> {
   /** Gives K/V room for so many sequences of the whole context, in place of `kv`. */
   readonly sequences?: number;
+  /** Called with what became of packed weights, where they are kept. */
+  readonly onPacked?: (outcome: PackedOutcome) => void;
 }
 
 /**
@@ -51,11 +56,16 @@ export interface OpenOptions
  */
 export async function openEngine(
   choice: EngineChoice,
-  { sequences, ...options }: OpenOptions = {},
+  { sequences, onPacked, ...options }: OpenOptions = {},
 ): Promise<StetEngine> {
   const policy = choosePolicy(choice);
-  const backend = await chooseBackend(choice);
   const line = loadingLine(process.stderr);
+  const backend = await chooseBackend(choice, (outcome) => {
+    onPacked?.(outcome);
+    if (outcome.kind !== 'skipped') return;
+    line.end();
+    console.error(`note: packed weights are ${describePacked(outcome)} (--no-packed-cache turns this off)`);
+  });
   const { onProgress = line.onProgress, signal } = options;
   try {
     const model = await openModel(choice, { onProgress, ...(signal && { signal }) });
@@ -98,11 +108,18 @@ export async function openModel(
   });
 }
 
-export async function chooseBackend({ backend, threads, isa }: BackendChoice): Promise<BackendFactory> {
+export async function chooseBackend(
+  { backend, threads, isa, packedCache }: BackendChoice,
+  onOutcome: (outcome: PackedOutcome) => void = () => {},
+): Promise<BackendFactory> {
   switch (backend) {
     case 'cpu': {
       const { createCpuBackend } = await import('@stet/backend-cpu');
-      return createCpuBackend({ ...(threads !== undefined && { threads }), ...(isa !== undefined && { isa }) });
+      return createCpuBackend({
+        ...(threads !== undefined && { threads }),
+        ...(isa !== undefined && { isa }),
+        ...(packedCache && { packedWeights: { folder: packedCacheFolder(process.env), onOutcome } }),
+      });
     }
     case 'reference': {
       if (threads !== undefined || isa !== undefined)

@@ -6,6 +6,7 @@ import {
   type LoadReport,
   type ShapeReport,
   type SpecialToken,
+  withPacked,
 } from '../inspect-report.js';
 import { onInterrupt } from '../interrupt.js';
 import { loadingLine } from '../loading-line.js';
@@ -41,7 +42,7 @@ async function examine(path: string, signal: AbortSignal): Promise<InspectReport
     const choice = { model: path, format: 'auto' } as const;
     const model = await openModel(choice, { tokenizer, signal, onProgress: line.onProgress });
     try {
-      return inspectModel(model);
+      return await withPacked(inspectModel(model), model);
     } finally {
       await model.close();
     }
@@ -105,12 +106,13 @@ function describe(report: InspectReport, templateLines: number): string[] {
 
 function describeLoad(
   format: string,
-  { weightBytes, kvBytesPerPosition, fingerprint }: LoadReport,
+  { weightBytes, kvBytesPerPosition, fingerprint, packed }: LoadReport,
 ): [string, string][] {
   const kv = `${formatBytes(kvBytesPerPosition * POSITIONS)} of K/V for ${POSITIONS} positions`;
   return [
     [`memory ${format}`, `${formatBytes(weightBytes)} of weights, ${kv}`],
     ['  fingerprint', fingerprint],
+    ...(packed ? [['  packed', `${formatBytes(packed.bytes)} in ${packed.path}`] as [string, string]] : []),
   ];
 }
 

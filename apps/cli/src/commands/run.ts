@@ -1,8 +1,10 @@
 import { isStetError, StetError } from '@stet/backend';
+import type { PackedOutcome } from '@stet/backend-cpu';
 import type { EngineInfo, GenerateEvent, GenerateRequest, StetEngine, TokenLogprobText } from '@stet/engine';
 import { onInterrupt } from '../interrupt.js';
 import { type EngineChoice, openEngine } from '../open-engine.js';
 import { TextOutput } from '../output.js';
+import { describePacked } from '../packed-cache.js';
 import { EXIT_INTERRUPTED } from '../report-error.js';
 import { formatBytes } from '../units.js';
 
@@ -36,9 +38,13 @@ export async function run(prompt: string, options: RunOptions): Promise<void> {
   const signal = AbortSignal.any([interrupt.signal, reader.signal]);
   const output = new TextOutput(process.stdout, () => reader.abort());
   try {
-    await using engine = await openEngine(options, { sequences: 1, limits: { maxRunning: 1 }, signal });
+    let packed: PackedOutcome | undefined;
+    const onPacked = (outcome: PackedOutcome) => {
+      packed = outcome;
+    };
+    await using engine = await openEngine(options, { sequences: 1, limits: { maxRunning: 1 }, signal, onPacked });
     const stream = engine.generate(request, { signal });
-    await print(stream, output, options, { engine, startedMs });
+    await print(stream, output, options, { engine, startedMs, packed });
   } catch (error) {
     if (!signal.aborted || !isStetError(error) || error.code !== 'STET_ERR_ABORTED') throw error;
     if (interrupt.signal.aborted) process.exitCode = EXIT_INTERRUPTED;
@@ -68,11 +74,18 @@ function asked(prompt: string, { chat, system }: RunOptions): Pick<GenerateReque
   return { prompt };
 }
 
+interface OpenedEngine {
+  readonly engine: StetEngine;
+  readonly startedMs: number;
+  /** Absent where they are not kept. */
+  readonly packed: PackedOutcome | undefined;
+}
+
 async function print(
   stream: AsyncIterable<GenerateEvent>,
   output: TextOutput,
   options: RunOptions,
-  { engine, startedMs }: { readonly engine: StetEngine; readonly startedMs: number },
+  { engine, startedMs, packed }: OpenedEngine,
 ): Promise<void> {
   const readyMs = performance.now();
   let first: Instant | undefined;
@@ -86,7 +99,7 @@ async function print(
       await output.write(event.text);
       printLogprobs(event.logprobs ?? []);
     } else if (event.type === 'done' && options.stats) {
-      printStats(statsRows(event, engine.info, { loadMs: readyMs - startedMs, first, seed, hash }));
+      printStats(statsRows(event, engine.info, { loadMs: readyMs - startedMs, packed, first, seed, hash }));
     }
   }
 }
@@ -99,6 +112,7 @@ interface Instant {
 
 interface RunFigures {
   readonly loadMs: number;
+  readonly packed: PackedOutcome | undefined;
   /** When the first token came. */
   readonly first: Instant | undefined;
   readonly seed: number;
@@ -117,7 +131,7 @@ type StatsRow = readonly [name: string, value: string];
 function statsRows(
   { usage, stats, receipt, finishReason }: Extract<GenerateEvent, { type: 'done' }>,
   info: EngineInfo,
-  { loadMs, first, seed, hash }: RunFigures,
+  { loadMs, packed, first, seed, hash }: RunFigures,
 ): StatsRow[] {
   const endMs = performance.now();
   const seconds = (endMs - (first?.atMs ?? endMs)) / 1000;
@@ -133,6 +147,7 @@ function statsRows(
       `${loadMs.toFixed(0)} ms to load, first token ${(first?.uptime ?? 0).toFixed(2)} s after the process began`,
     ],
     ['memory', memoryRow(info)],
+    ...(info.backend === 'cpu' ? [['packed', describePacked(packed)] as StatsRow] : []),
     ['speed', `${rate.toFixed(1)} tokens/s after the first`],
     [
       'verify',

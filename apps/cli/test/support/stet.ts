@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -7,6 +9,10 @@ const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 /** The tests of the program run what was built. */
 export const isBuilt = existsSync(main);
 export const builtTitle = isBuilt ? 'stet' : 'stet (skipped: not built, run `npm run build`)';
+
+/** The program keeps packed weights, but not those of tests in the cache of whoever runs them. */
+const cacheFolder = mkdtempSync(join(tmpdir(), 'stet-cache-'));
+process.on('exit', () => rmSync(cacheFolder, { recursive: true, force: true }));
 
 export interface Outcome {
   readonly code: number | null;
@@ -17,7 +23,7 @@ export interface Outcome {
 export function startStet(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
   return spawn(process.execPath, [main, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...env },
+    env: { ...process.env, XDG_CACHE_HOME: cacheFolder, ...env },
   });
 }
 
