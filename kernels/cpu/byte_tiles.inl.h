@@ -126,12 +126,16 @@ template <class Format, int rows, int tiles> struct SegmentSums {
     }
   }
 
+  // Adds the segment to what `totals` hold; the first one to nothing.
   inline __attribute__((always_inline)) void addTo(float (*totals)[2][tileOutputs], const float* unit) const {
+    const __mmask16 held = begin > 0 ? 0xffff : 0;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
       const __m512 factor = S::splat(unit[static_cast<size_t>(r) * rowWords]);
 #pragma GCC unroll 2
-      for (int t = 0; t < tiles; t++) S::store(totals[r][t], S::multiplyAddExact(segment[r][t], factor, S::load(totals[r][t])));
+      for (int t = 0; t < tiles; t++) {
+        S::store(totals[r][t], S::multiplyAddExact(segment[r][t], factor, _mm512_maskz_loadu_ps(held, totals[r][t])));
+      }
     }
   }
 };
@@ -182,7 +186,6 @@ void byteTilePair(const ByteLinear& linear, const LinearOutput& to, int row, int
   const ByteInput layout = linear.layout;
   const int groups = ceilDiv(rowCount, groupRows);
   const std::byte* input = linear.input + static_cast<size_t>(row) * layout.bytes();
-  std::memset(scratch.totals, 0, static_cast<size_t>(rowCount) * sizeof scratch.totals[0]);
   int configured = 0;
   for (int begin = 0; begin < layout.blocks; begin += segmentBlocks) {
     const int end = begin + segmentBlocks < layout.blocks ? begin + segmentBlocks : layout.blocks;
