@@ -1,6 +1,6 @@
 // Tokens per second of both schedules in one interleaved run, on a model of the shape of the embedded one with random
 // weights: one decode row, 16 decode rows, a prefill of 512 rows. Needs a build.
-//   node packages/backend-cpu/scripts/measure.mjs [--threads N] [--isa NAME] [--rounds N] [--format bf16|q8]
+//   node packages/backend-cpu/scripts/measure.mjs [--threads N] [--isa NAME] [--rounds N] [--format bf16|q8|q4]
 import { parseArgs } from 'node:util';
 import { encodeWeight } from '@stet/backend/numerics';
 import { createCpuBackend } from '@stet/backend-cpu';
