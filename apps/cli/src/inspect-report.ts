@@ -73,7 +73,7 @@ export interface AutoReport extends LoadReport {
 export interface LoadReport {
   readonly weightBytes: number;
   readonly kvBytesPerPosition: number;
-  /** The file of packed weights that the CPU backend would map. */
+  /** The file of packed weights that the CPU backend would read. */
   readonly packed?: PackedFile;
   /** On every backend of portable numerics. */
   readonly fingerprint: string;
@@ -97,7 +97,7 @@ export function inspectModel(model: LoadedModel): InspectReport {
   };
 }
 
-/** The report of a model with the files of packed weights that its loads would map. */
+/** The report of a model with the files of packed weights that its loads would read. */
 export async function withPacked(report: InspectReport, { digest, plan }: LoadedModel): Promise<InspectReport> {
   const add = async <Load extends LoadReport>(load: Load, of: Plan): Promise<Load> => {
     const packed = await findPacked(digest, of);

@@ -27,7 +27,7 @@ export interface BackendChoice {
   readonly backend: 'cpu' | 'reference';
   readonly threads?: number;
   readonly isa?: IsaOption;
-  /** Keep packed weights of the CPU backend in the user's cache, and map what is there. */
+  /** Keep packed weights of the CPU backend in the user's cache, and read what is there. */
   readonly packedCache?: boolean;
 }
 

@@ -15,7 +15,7 @@ export interface PackedFile {
   readonly bytes: number;
 }
 
-/** The file that the CPU backend would map for a plan, or undefined where there is none or no such backend. */
+/** The file that the CPU backend would read for a plan, or undefined where there is none or no such backend. */
 export async function findPacked(digest: string, plan: Plan): Promise<PackedFile | undefined> {
   const { cpuFeatures, packedWeightsFile } = await import('@stet/backend-cpu');
   if (!cpuFeatures().available) return undefined;
@@ -27,8 +27,8 @@ export async function findPacked(digest: string, plan: Plan): Promise<PackedFile
 export function describePacked(outcome: PackedOutcome | undefined): string {
   if (!outcome) return 'off';
   switch (outcome.kind) {
-    case 'mapped':
-      return `mapped ${formatBytes(outcome.bytes)} of ${outcome.path}`;
+    case 'read':
+      return `read ${formatBytes(outcome.bytes)} of ${outcome.path}`;
     case 'written': {
       const why = outcome.replaced === undefined ? '' : `, in place of one that was not used: ${outcome.replaced}`;
       return `written ${formatBytes(outcome.bytes)} to ${outcome.path}${why}`;

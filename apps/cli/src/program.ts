@@ -114,7 +114,7 @@ function withEngine(command: Command): Command {
         .default('auto'),
     )
     .option('--window <n>', 'candidates of a verify window, with --policy dvr', integerOption(1, 256))
-    .option('--no-packed-cache', "do not keep packed weights in the user's cache, where the next start would map them")
+    .option('--no-packed-cache', "do not keep packed weights in the user's cache, where the next start would read them")
     .option('--draft', 'guess tokens by prompt look-up; changes no bit of a deterministic answer');
 }
 

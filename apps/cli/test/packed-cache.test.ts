@@ -26,7 +26,7 @@ describe('packedCacheFolder', () => {
 });
 
 describe.skipIf(!isBuilt || !cpu.available)(`packed weights of ${builtTitle}${onCpu}`, () => {
-  it('are written at the first start and mapped at the second, with the same answer, and inspect shows them', async () => {
+  it('are written at the first start and read at the second, with the same answer, and inspect shows them', async () => {
     const off = await stet([...STORY, '--no-packed-cache'], env);
     expect(row(off.stderr, 'packed')).toBe('off');
     expect(readdirSync(cache)).toEqual([]);
@@ -36,7 +36,7 @@ describe.skipIf(!isBuilt || !cpu.available)(`packed weights of ${builtTitle}${on
     expect(row(first.stderr, 'packed')).toMatch(/^written [\d.]+ MiB to /);
     expect(row(first.stderr, 'packed')).toContain(path);
     const second = await stet(STORY, env);
-    expect(row(second.stderr, 'packed')).toMatch(/^mapped [\d.]+ MiB of /);
+    expect(row(second.stderr, 'packed')).toMatch(/^read [\d.]+ MiB of /);
     for (const outcome of [first, second]) {
       expect(outcome.stdout).toBe(off.stdout);
       expect(row(outcome.stderr, 'hash')).toBe(row(off.stderr, 'hash'));

@@ -163,7 +163,7 @@ napi_value setVector(Args& args) {
   const auto values = args.floats(2);
   Model& model = handle.runtime->model();
   const WeightShape& shape = model.program.weights.at(weight);
-  if (model.mapped() || shape.kind != WeightShape::Kind::vector || values.length != static_cast<size_t>(shape.rows)) {
+  if (shape.kind != WeightShape::Kind::vector || values.length != static_cast<size_t>(shape.rows)) {
     throw std::logic_error("a vector does not fit its weight");
   }
   model.setVector(weight, values.data);
@@ -189,9 +189,8 @@ napi_value extendRope(Args& args) {
 }
 
 const WeightShape& matrixShape(Handle& handle, int32_t weight, Format format) {
-  const Model& model = handle.runtime->model();
-  const WeightShape& shape = model.program.weights.at(weight);
-  if (model.mapped() || shape.kind != WeightShape::Kind::matrix || shape.format != format) {
+  const WeightShape& shape = handle.runtime->model().program.weights.at(weight);
+  if (shape.kind != WeightShape::Kind::matrix || shape.format != format) {
     throw std::logic_error("a matrix does not fit its weight");
   }
   return shape;
@@ -265,10 +264,9 @@ napi_value imagePlaces(Args& args) {
   return array;
 }
 
-// mapImage(handle, file, offset): sets all weights to what the open file has there; TypeScript has checked its size.
-napi_value mapImage(Args& args) {
-  Handle& handle = idleHandleOf(args);
-  handle.runtime->model().mapImage(args.integer(1), static_cast<size_t>(args.integer(2)));
+// adoptImage(handle): sets all weights to what lies in the image.
+napi_value adoptImage(Args& args) {
+  idleHandleOf(args).runtime->model().adoptImage();
   return nullptr;
 }
 
@@ -278,17 +276,25 @@ napi_value dropImage(Args& args) {
   return nullptr;
 }
 
-// sumImage(handle, sums) → Promise; checksums of 8 bytes each, as many as the image has.
+// sumImage(handle, sums, file or undefined, offset) → Promise; checksums of 8 bytes each, as many as the image has. With
+// a file the image is read from it; the caller keeps it open until then.
 napi_value sumImage(Args& args) {
   Handle& handle = idleHandleOf(args);
   const auto sums = args.unsignedBytes(1);
   const size_t count = imageSumCount(handle.runtime->model().image().size());
-  if (sums.length != count * sizeof(uint64_t) || reinterpret_cast<uintptr_t>(sums.data) % alignof(uint64_t) != 0) {
+  auto* const target = reinterpret_cast<uint64_t*>(sums.data);
+  if (sums.length != count * sizeof *target || reinterpret_cast<uintptr_t>(target) % alignof(uint64_t) != 0) {
     throw std::logic_error("checksums do not fit the image");
   }
+  const bool reads = !args.absent(2);
+  const ImageFile file = reads ? ImageFile{args.integer(2), static_cast<size_t>(args.integer(3))} : ImageFile{};
   keep(args.env(), handle.sources, args.value(1));
   napi_value promise = beginRequest(handle);
-  handle.runtime->sumImage(reinterpret_cast<uint64_t*>(sums.data));
+  if (reads) {
+    handle.runtime->readImage(file, target);
+  } else {
+    handle.runtime->sumImage(target);
+  }
   return promise;
 }
 
@@ -482,7 +488,7 @@ void exportHandle(napi_env env, napi_value exports) {
   exportFunction(env, exports, "packQ8", callback<packQ8>);
   exportFunction(env, exports, "packQ4", callback<packQ4>);
   exportFunction(env, exports, "imagePlaces", callback<imagePlaces>);
-  exportFunction(env, exports, "mapImage", callback<mapImage>);
+  exportFunction(env, exports, "adoptImage", callback<adoptImage>);
   exportFunction(env, exports, "dropImage", callback<dropImage>);
   exportFunction(env, exports, "sumImage", callback<sumImage>);
   exportFunction(env, exports, "copyImage", callback<copyImage>);

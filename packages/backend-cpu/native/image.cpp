@@ -1,7 +1,12 @@
 #include "image.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <new>
+#include <stdexcept>
+#include <system_error>
 
 #include "checksum.h"
 
@@ -9,6 +14,8 @@ namespace stet::cpu {
 namespace {
 
 constexpr size_t kAlignment = 64;
+// In place of an error of the system.
+constexpr int kEndOfFile = -1;
 
 size_t bytesOf(const Kernels& kernels, const WeightShape& shape) {
   if (shape.kind == WeightShape::Kind::matrix) return kernels.matrixBytes(shape.format, shape.rows, shape.columns);
@@ -27,9 +34,10 @@ ImageLayout layOutImage(const Kernels& kernels, const std::vector<WeightShape>& 
   return layout;
 }
 
-ImageSumsJob::ImageSumsJob(const Region& image, uint64_t* sums)
+ImageSumsJob::ImageSumsJob(Region& image, uint64_t* sums, const ImageFile* file)
     : image_(image),
       sums_(sums),
+      file_(file),
       count_(imageSumCount(image.size())),
       taskSums_(roundUp(std::max<size_t>(count_, 1), kMaxTasks) / kMaxTasks) {}
 
@@ -43,8 +51,31 @@ void ImageSumsJob::runTask(int32_t task, int32_t) {
   const size_t begin = static_cast<size_t>(task) * taskSums_;
   for (size_t i = begin; i < std::min(begin + taskSums_, count_); i++) {
     const size_t offset = i * kSumBytes;
-    sums_[i] = xxh64(image_.data() + offset, std::min(kSumBytes, image_.size() - offset));
+    const size_t size = std::min(kSumBytes, image_.size() - offset);
+    std::byte* const part = image_.data() + offset;
+    if (file_) read(part, size, file_->offset + offset);
+    sums_[i] = xxh64(part, size);
   }
+}
+
+void ImageSumsJob::read(std::byte* target, size_t size, size_t offset) {
+  while (size > 0 && error_.load(std::memory_order_relaxed) == 0) {
+    const ssize_t count = pread(file_->descriptor, target, size, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      error_.store(count < 0 ? errno : kEndOfFile, std::memory_order_relaxed);
+      return;
+    }
+    target += count;
+    offset += static_cast<size_t>(count);
+    size -= static_cast<size_t>(count);
+  }
+}
+
+void ImageSumsJob::requireRead() const {
+  const int error = error_.load(std::memory_order_relaxed);
+  if (error == kEndOfFile) throw std::runtime_error("the file ended before the image did");
+  if (error != 0) throw std::system_error(error, std::generic_category(), "the file could not be read");
 }
 
 }  // namespace stet::cpu

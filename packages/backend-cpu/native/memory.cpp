@@ -3,11 +3,9 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <system_error>
 #include <utility>
 
 namespace stet::cpu {
@@ -57,21 +55,6 @@ Region::Region(size_t bytes, Pages pages) {
   }
   size_ = bytes;
   liveByteCount.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-}
-
-Region Region::mapped(int file, size_t offset, size_t bytes) {
-  Region region;
-  if (bytes == 0) return region;
-  void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, static_cast<off_t>(offset));
-  if (mapping == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "a file could not be mapped");
-  // Advice only: reading begins before anybody waits for it.
-  madvise(mapping, bytes, MADV_WILLNEED);
-  region.mapping_ = mapping;
-  region.mappingSize_ = bytes;
-  region.data_ = static_cast<std::byte*>(mapping);
-  region.size_ = bytes;
-  liveByteCount.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-  return region;
 }
 
 Region::Region(Region&& other) noexcept { *this = std::move(other); }

@@ -17,10 +17,6 @@ class Region {
  public:
   Region() = default;
   explicit Region(size_t bytes, Pages pages = Pages::ordinary);
-  // Bytes of a file that begin at a multiple of the page size, for reading alone; the file may be closed afterwards.
-  // Whoever writes to the file changes the region, and where it was cut off a read ends the process, so only files that
-  // nobody writes to once they have their name are mapped. Throws std::system_error.
-  static Region mapped(int file, size_t offset, size_t bytes);
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
   Region(const Region&) = delete;

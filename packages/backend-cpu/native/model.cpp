@@ -149,9 +149,7 @@ Model::Model(const Kernels& k, Program p, int32_t threadCount)
   dropImage();
 }
 
-void Model::mapImage(int file, size_t offset) {
-  image_ = Region::mapped(file, offset, imageLayout_.size);
-  mapped_ = true;
+void Model::adoptImage() {
   for (size_t i = 0; i < program.weights.size(); i++) {
     const std::byte* data = image_.data() + imageLayout_.places[i].offset;
     if (program.weights[i].kind == WeightShape::Kind::matrix) {
@@ -166,7 +164,6 @@ void Model::dropImage() {
   for (Matrix& matrix : matrices) matrix.data = nullptr;
   std::fill(vectors.begin(), vectors.end(), nullptr);
   image_ = Region();
-  mapped_ = false;
   image_ = Region(imageLayout_.size, Pages::huge);
 }
 

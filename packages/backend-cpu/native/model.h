@@ -100,17 +100,14 @@ class Model {
   void extendRope(int32_t rope, int32_t positionCount, const float* cosine, const float* sine);
   // Packs a matrix on all threads; source pointers are read until it returns.
   void packMatrix(int32_t weight, const MatrixSource& source);
-  // Sets every weight to what a file has at `offset`, a multiple of the page size; none may be packed or set then. Throws
-  // std::system_error.
-  void mapImage(int file, size_t offset);
-  // Unsets every weight; they may be packed and set, also those that were mapped.
+  // Where a file is read to, in place of packing and setting; then `adoptImage` sets every weight to what lies there.
+  Region& image() { return image_; }
+  void adoptImage();
+  // Unsets every weight and clears what lies there.
   void dropImage();
   // Whether every weight has been set.
   bool complete() const;
 
-  // Whether the weights are a file's, which cannot be set.
-  bool mapped() const { return mapped_; }
-  const Region& image() const { return image_; }
   const ImageLayout& imageLayout() const { return imageLayout_; }
   size_t weightBytes() const { return image_.size() + ropeMemory_.size(); }
 
@@ -120,7 +117,6 @@ class Model {
   const ImageLayout imageLayout_;
   // All weights in one piece, so that they share huge pages and fit a file.
   Region image_;
-  bool mapped_ = false;
   Region ropeMemory_;
 };
 

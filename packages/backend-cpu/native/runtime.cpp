@@ -24,7 +24,13 @@ void Runtime::packMatrix(int32_t weight, const MatrixSource& source) {
 
 void Runtime::sumImage(uint64_t* sums) {
   sums_ = sums;
-  begin(Request::sums);
+  begin(Request::sumImage);
+}
+
+void Runtime::readImage(ImageFile file, uint64_t* sums) {
+  imageFile_ = file;
+  sums_ = sums;
+  begin(Request::readImage);
 }
 
 void Runtime::runStep(const BatchView* canonical, const BatchView* fast) {
@@ -75,9 +81,11 @@ void Runtime::perform(Request request) {
       case Request::pack:
         model_->packMatrix(packWeight_, packSource_);
         return;
-      case Request::sums: {
-        ImageSumsJob job(model_->image(), sums_);
+      case Request::sumImage:
+      case Request::readImage: {
+        ImageSumsJob job(model_->image(), sums_, request == Request::readImage ? &imageFile_ : nullptr);
         model_->pool.run(job);
+        job.requireRead();
         return;
       }
       case Request::step:

@@ -35,8 +35,9 @@ class Runtime {
 
   // Each begins a request; none may be running.
   void packMatrix(int32_t weight, const MatrixSource& source);
-  // The checksums of the weights' image, sums (imageSumCount).
+  // The checksums of the weights' image, sums (imageSumCount); `readImage` reads it from an open file.
   void sumImage(uint64_t* sums);
+  void readImage(ImageFile file, uint64_t* sums);
   void runStep(const BatchView* canonical, const BatchView* fast);
   // The draws that the sampler has been set up for.
   void runDraws();
@@ -46,7 +47,7 @@ class Runtime {
   void stop();
 
  private:
-  enum class Request : int32_t { none, pack, sums, step, draws, close, stop };
+  enum class Request : int32_t { none, pack, sumImage, readImage, step, draws, close, stop };
 
   void begin(Request request);
   void serve();
@@ -64,6 +65,7 @@ class Runtime {
   int32_t packWeight_ = 0;
   MatrixSource packSource_{};
   uint64_t* sums_ = nullptr;
+  ImageFile imageFile_{};
   std::thread thread_;
 };
 

@@ -36,12 +36,12 @@ export interface Addon {
   ): Promise<void>;
   /** (offset, size) of each weight in the image of them all, then the size of the image, in bytes. */
   imagePlaces(handle: NativeHandle): Float64Array;
-  /** Sets all weights to what the open file has at `offset`, a multiple of every page size. */
-  mapImage(handle: NativeHandle, file: number, offset: number): void;
+  /** Checksums of the image, 8 bytes for each MiB of it, which is read before from the open file where there is one. */
+  sumImage(handle: NativeHandle, sums: Uint8Array, file: number | undefined, offset: number): Promise<void>;
+  /** Sets all weights to what lies in the image. */
+  adoptImage(handle: NativeHandle): void;
   /** Unsets all weights. */
   dropImage(handle: NativeHandle): void;
-  /** Checksums of the image, 8 bytes for each MiB of it. */
-  sumImage(handle: NativeHandle, sums: Uint8Array): Promise<void>;
   copyImage(handle: NativeHandle, offset: number, target: Uint8Array): void;
   memory(handle: NativeHandle): { weightBytes: number; kvBytes: number; scratchBytes: number };
   bind(

@@ -42,7 +42,7 @@ export async function loadNative(
   }
   try {
     const packed = packedWeights && new PackedWeights(addon, { handle, isa, load, options: packedWeights });
-    if (await packed?.map()) {
+    if (await packed?.read()) {
       load.onProgress?.(load.plan.weights.length, load.plan.weights.length);
     } else {
       await fill(addon, handle, load);

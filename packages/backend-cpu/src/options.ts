@@ -26,8 +26,8 @@ export interface PackedWeightsOptions {
 
 /** What became of the packed weights of a load. The bits of its answers are the same in every case. */
 export type PackedOutcome =
-  /** They are those of a file. */
-  | { readonly kind: 'mapped'; readonly path: string; readonly bytes: number }
+  /** They were read from a file. */
+  | { readonly kind: 'read'; readonly path: string; readonly bytes: number }
   /** They were packed and written; `replaced` says what was wrong with a file that was there. */
   | { readonly kind: 'written'; readonly path: string; readonly bytes: number; readonly replaced?: string }
   /** They were packed and are in memory alone. */

@@ -103,7 +103,7 @@ describe.skipIf(withoutAddon)('packed weights in a file', () => {
   afterEach(() => expect(liveBytes()).toBe(0));
 
   it.each(isas.flatMap((isa) => models.map((each) => [each.name, isa, each] as const)))(
-    'give %s the same bits on %s, and are made of the source only once',
+    'give %s the same bits on %s, and are made from the source only once',
     async (_, isa, each) => {
       const load = loadOf(each);
       const alone = await bare(load, { isa });
@@ -112,14 +112,14 @@ describe.skipIf(withoutAddon)('packed weights in a file', () => {
       const path = onlyFile();
       const bytes = statSync(path).size;
       expect(first.outcomes).toEqual([{ kind: 'written', path, bytes }]);
-      expect(second.outcomes).toEqual([{ kind: 'mapped', path, bytes }]);
+      expect(second.outcomes).toEqual([{ kind: 'read', path, bytes }]);
       expectEqualBits(first.logits, alone.logits, 'written');
-      expectEqualBits(second.logits, alone.logits, 'mapped');
+      expectEqualBits(second.logits, alone.logits, 'read');
       expect([first.weightBytes, second.weightBytes]).toEqual([alone.weightBytes, alone.weightBytes]);
     },
   );
 
-  it('say that all is loaded where they are mapped', async () => {
+  it('say that all is loaded where they are read', async () => {
     await answer(loadOf(model));
     const calls: number[][] = [];
     await answer({ ...loadOf(model), weights: unread, onProgress: (done, total) => calls.push([done, total]) });
@@ -161,8 +161,8 @@ describe.skipIf(withoutAddon)('packed weights in a file', () => {
     expect(anew.outcomes).toMatchObject([{ kind: 'written', replaced: expect.stringContaining(reason) }]);
     expectEqualBits(anew.logits, good.logits, 'written anew');
     const again = await answer({ ...loadOf(model), weights: unread });
-    expect(again.outcomes).toMatchObject([{ kind: 'mapped' }]);
-    expectEqualBits(again.logits, good.logits, 'mapped again');
+    expect(again.outcomes).toMatchObject([{ kind: 'read' }]);
+    expectEqualBits(again.logits, good.logits, 'read again');
   });
 
   it('are not those of another load, whatever the file is called', async () => {
@@ -241,11 +241,30 @@ describe.skipIf(withoutAddon)('packed weights in a file', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  it('are packed where their file is cut off while it is read', async () => {
+    const { logits } = await answer(loadOf(model));
+    const path = onlyFile();
+    const addon = requireAddon();
+    const cutting = {
+      ...addon,
+      sumImage: (...args: Parameters<typeof addon.sumImage>) => {
+        if (args[2] !== undefined) resize(path, IMAGE_AT + 100);
+        return addon.sumImage(...args);
+      },
+    };
+    const outcomes: PackedOutcome[] = [];
+    const packedWeights = { folder, onOutcome: (outcome: PackedOutcome) => outcomes.push(outcome) };
+    const handle = await loadNative(cutting, { isa: isaNumber.scalar, threads: 1, packedWeights }, loadOf(model));
+    await addon.close(handle);
+    expect(outcomes).toMatchObject([{ kind: 'written', replaced: 'the file ended before the image did' }]);
+    expectEqualBits((await answer(loadOf(model))).logits, logits, 'afterwards');
+  });
+
   it('are whole in the one file of two loads at once', async () => {
     const both = await Promise.all([1, 2].map(() => raced(loadOf(model))));
     expect(both.map(({ kind }) => kind)).toEqual(['written', 'written']);
     onlyFile();
-    expect((await answer({ ...loadOf(model), weights: unread })).outcomes).toMatchObject([{ kind: 'mapped' }]);
+    expect((await answer({ ...loadOf(model), weights: unread })).outcomes).toMatchObject([{ kind: 'read' }]);
   });
 
   it('take at most the bytes of the limit, and those not used for longest go first', async () => {

@@ -13,7 +13,7 @@ export interface PackedFileChoice {
 }
 
 /**
- * The file that a load would map, with its size in bytes, or undefined where there is none. A load checks it; this does
+ * The file that a load would read, with its size in bytes, or undefined where there is none. A load checks it; this does
  * not. Rejects with `STET_ERR_BACKEND_UNAVAILABLE` where the addon is missing.
  */
 export async function packedWeightsFile({

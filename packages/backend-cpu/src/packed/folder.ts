@@ -55,7 +55,8 @@ export class PackedFolder {
 
   /**
    * Writes a file as a whole or not at all: `write` fills one of another name, which then takes the place of any that has
-   * this name. Rejects with what the system or `write` said; nothing is left then.
+   * this name. Rejects with what the system or `write` said; nothing is left then. Nobody waits for the disk: a file that
+   * a crash of the system cut short fails its checksums, as one that a disk damaged does.
    */
   async write(name: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
     const partial = join(this.path, `${name}.${process.pid}.${randomUUID()}${PARTIAL_SUFFIX}`);
@@ -63,7 +64,6 @@ export class PackedFolder {
       const file = await open(partial, 'wx', 0o600);
       try {
         await write(file);
-        await file.datasync();
       } finally {
         await file.close();
       }

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 const FILE_VERSION = 1;
 const MAGIC = Buffer.from('STETPACK', 'latin1');
 
-/** Where the image may begin: a multiple of every page size that systems have, so that it can be mapped. */
+/** Where the image may begin: a multiple of every page size that systems have, which is quickest to read. */
 const ALIGNMENT_BYTES = 64 * 1024;
 
 /** Bytes of the image under one checksum, and of the checksum (native/image.h). */

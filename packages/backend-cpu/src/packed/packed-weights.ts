@@ -54,7 +54,7 @@ export class PackedWeights {
   }
 
   /** Sets all weights from the file and resolves to true, or to false, with none set, where there is none to use. */
-  async map(): Promise<boolean> {
+  async read(): Promise<boolean> {
     const header = this.#header;
     if (!header) return false;
     const file = await this.#folder.open(this.#name);
@@ -64,33 +64,35 @@ export class PackedWeights {
       return false;
     }
     try {
-      this.#refused = await this.#mapFile(file, header);
-      if (this.#refused !== undefined) return false;
+      this.#refused = await this.#readFile(file, header);
+      checkLoadSignal(this.#load.signal);
+      if (this.#refused !== undefined) {
+        this.#addon.dropImage(this.#handle);
+        return false;
+      }
+      this.#addon.adoptImage(this.#handle);
       await this.#folder.touch(file);
     } finally {
       await file.close();
     }
-    this.#outcome = { kind: 'mapped', path: this.#folder.pathOf(this.#name), bytes: header.fileBytes };
+    this.#outcome = { kind: 'read', path: this.#folder.pathOf(this.#name), bytes: header.fileBytes };
     return true;
   }
 
-  /** Resolves to why not, and then no weight is set. */
-  async #mapFile(file: FileHandle, header: PackedHeader): Promise<string | undefined> {
-    let sums: Uint8Array | undefined;
+  /** Fills the image, or resolves to why not. */
+  async #readFile(file: FileHandle, header: PackedHeader): Promise<string | undefined> {
     try {
       const { size } = await file.stat();
       if (size !== header.fileBytes) return `it has ${size} bytes, expected ${header.fileBytes}`;
       const { buffer, bytesRead } = await file.read(Buffer.alloc(header.bytes), 0, header.bytes, 0);
-      sums = bytesRead === header.bytes ? header.sumsOf(buffer) : undefined;
-      if (!sums) return 'its header is damaged or of another load';
-      this.#addon.mapImage(this.#handle, file.fd, header.bytes);
+      const expected = bytesRead === header.bytes ? header.sumsOf(buffer) : undefined;
+      if (!expected) return 'its header is damaged or of another load';
+      const sums = new Uint8Array(header.sumsBytes);
+      await this.#addon.sumImage(this.#handle, sums, file.fd, header.bytes);
+      return Buffer.compare(sums, expected) === 0 ? undefined : 'its weights are damaged';
     } catch (error) {
       return reasonOf(error);
     }
-    checkLoadSignal(this.#load.signal);
-    if (Buffer.compare(await this.#sums(header), sums) === 0) return undefined;
-    this.#addon.dropImage(this.#handle);
-    return 'its weights are damaged';
   }
 
   /** Writes the weights, all of which are set, to the file. Rejects with `STET_ERR_ABORTED` alone. */
@@ -104,7 +106,8 @@ export class PackedWeights {
       const before = refused === undefined ? '' : ` (in place of one that is not used: ${refused})`;
       this.#outcome = { kind: 'skipped', reason: `${path} was not written${before}: ${reason}` };
     };
-    const sums = await this.#sums(header);
+    const sums = new Uint8Array(header.sumsBytes);
+    await this.#addon.sumImage(this.#handle, sums, undefined, 0);
     try {
       const { maxBytes = DEFAULT_PACKED_BYTES } = this.#options;
       const noRoom = await this.#folder.makeRoom(this.#name, bytes, maxBytes);
@@ -127,12 +130,6 @@ export class PackedWeights {
       await writeAll(file, part, header.bytes + at);
     }
     checkLoadSignal(this.#load.signal);
-  }
-
-  async #sums(header: PackedHeader): Promise<Uint8Array> {
-    const sums = new Uint8Array(header.sumsBytes);
-    await this.#addon.sumImage(this.#handle, sums);
-    return sums;
   }
 
   /** Tells the caller what happened. */
