@@ -40,9 +40,11 @@ export function r12(x: number): number {
   return fromBits(sign | ((u + 0x800) & ~0xfff));
 }
 
-/** Nearest integer, ties to even, for |x| < 2^51: there an f64 that has 1.5·2^52 added keeps no fraction. */
+/**
+ * Nearest integer, ties to even, for |x| < 2^51: there an f64 that has 1.5·2^52 added keeps no fraction. The number stands
+ * here as a literal: a constant of the module is loaded anew every time once a bundler has made a variable of it, and
+ * loops over all weights take twice as long.
+ */
 export function roundHalfEven(x: number): number {
-  return x + TO_INTEGER - TO_INTEGER;
+  return x + 0x18000000000000 - 0x18000000000000;
 }
-
-const TO_INTEGER = 1.5 * 2 ** 52;

@@ -1,6 +1,6 @@
 import { assert } from '../errors.js';
 import { badWeight } from './bad-weight.js';
-import { bitsOf, exponentOf64, fromBits, pow2, roundHalfEven } from './bits.js';
+import { exponentOf64, pow2, roundHalfEven } from './bits.js';
 import { BLOCK } from './constants.js';
 
 export interface Q8Arrays {
@@ -13,7 +13,6 @@ export interface Q8Arrays {
 const LARGEST_QUANT = 127;
 const LEAST_SCALE = pow2(-40);
 const LARGEST_WEIGHT = LARGEST_QUANT * 1984;
-const LARGEST_WEIGHT_BITS = bitsOf(LARGEST_WEIGHT);
 /** Exponent of the step of scales with 8 significant bits, from that of a scale. */
 const FINEST_STEP = -7;
 /**
@@ -37,7 +36,6 @@ export function encodeQ8(
 ): Q8Arrays {
   const { quants, scales } = target;
   const blockCount = Math.ceil(columns / BLOCK);
-  const words = new Int32Array(values.buffer, values.byteOffset, values.length);
   assert(values.length === rows * columns, `${name}: ${values.length} values for ${rows} rows of ${columns}`);
   assert(
     scales.length === rows * blockCount && quants.length === scales.length * BLOCK,
@@ -47,21 +45,16 @@ export function encodeQ8(
     for (let block = 0; block < blockCount; block++) {
       const start = row * columns + block * BLOCK;
       const end = Math.min(start + BLOCK, (row + 1) * columns);
-      // As integers the bits of magnitudes have the order of their values, and NaN is above all.
       let largest = 0;
       let sum = 0;
       for (let i = start; i < end; i++) {
-        largest = Math.max(largest, words[i]! & 0x7fffffff);
-        sum += Math.abs(values[i]!);
+        const magnitude = Math.abs(values[i]!);
+        if (magnitude > largest) largest = magnitude;
+        sum += magnitude;
       }
-      if (largest > LARGEST_WEIGHT_BITS) {
-        badWeight(
-          name,
-          words.findIndex((word) => (word & 0x7fffffff) > LARGEST_WEIGHT_BITS),
-          `is not finite or above ${LARGEST_WEIGHT}`,
-        );
-      }
-      const scale = bestScale(values, start, end, fromBits(largest), sum);
+      // A NaN is above nothing, but the sum has it.
+      if (!(largest <= LARGEST_WEIGHT && sum >= 0)) refuse(name, values);
+      const scale = bestScale(values, start, end, largest, sum);
       const place = row * blockCount + block;
       scales[place] = scale;
       const shift = place * BLOCK - start;
@@ -70,6 +63,11 @@ export function encodeQ8(
     }
   }
   return target;
+}
+
+function refuse(name: string, values: Float32Array): never {
+  const index = values.findIndex((value) => !(Math.abs(value) <= LARGEST_WEIGHT));
+  return badWeight(name, index, `is not finite or above ${LARGEST_WEIGHT}`);
 }
 
 function emptyQ8(rows: number, columns: number): Q8Arrays {
@@ -105,10 +103,13 @@ function isLowerBetter(values: Float32Array, start: number, end: number, lower: 
   return lowerErrors < upperErrors;
 }
 
-/** The clamp comes before the rounding: that is the same between integers. */
+/**
+ * The clamp comes before the rounding: that is the same between integers. The limits stand as literals, for bundlers make
+ * variables of a module's constants, and what a function returns of such a one is boxed: twice the time of all.
+ */
 function quantOf(value: number, inverseScale: number): number {
   const place = value * inverseScale;
-  if (place > LARGEST_QUANT) return LARGEST_QUANT;
-  if (place < -LARGEST_QUANT) return -LARGEST_QUANT;
+  if (place > 127) return 127;
+  if (place < -127) return -127;
   return roundHalfEven(place);
 }
