@@ -176,6 +176,7 @@ NAPI_MODULE_INIT() {
   try {
     exportFeatures(env, exports);
     exportHandle(env, exports);
+    exportImage(env, exports);
     exportOps(env, exports);
   } catch (const BindingError& error) {
     napi_throw_error(env, error.code.c_str(), error.message.c_str());

@@ -72,6 +72,7 @@ napi_value makeError(napi_env env, const std::string& code, const std::string& m
 // Each adds its functions to the module.
 void exportFeatures(napi_env env, napi_value exports);
 void exportHandle(napi_env env, napi_value exports);
+void exportImage(napi_env env, napi_value exports);
 void exportOps(napi_env env, napi_value exports);
 
 template <Binding binding>

@@ -9,41 +9,14 @@
 #include <vector>
 
 #include "binding.h"
-#include "runtime.h"
+#include "handle.h"
 
 namespace stet::cpu {
 namespace {
 
-// The arrays that one schedule's batches and results pass through, owned by JavaScript.
-struct BatchMemory {
-  ArrayView<int32_t> columns{};
-  ArrayView<int32_t> argmax{};
-  ArrayView<float> argmaxLogit{};
-  ArrayView<float> runnerUpLogit{};
-  ArrayView<float> logits{};
-  std::vector<napi_ref> references;
-};
-
-struct Handle {
-  napi_env env;
-  std::unique_ptr<Runtime> runtime;
-  napi_threadsafe_function completed = nullptr;
-  napi_ref self = nullptr;
-  napi_deferred deferred = nullptr;
-  bool closing = false;
-  BatchMemory batches[2];            // by Schedule
-  std::vector<napi_ref> sources;     // of the matrix that is being packed, or of the draws that are being made
-};
-
 void dropReferences(napi_env env, std::vector<napi_ref>& references) {
   for (napi_ref reference : references) napi_delete_reference(env, reference);
   references.clear();
-}
-
-void keep(napi_env env, std::vector<napi_ref>& references, napi_value value) {
-  napi_ref reference;
-  check(env, napi_create_reference(env, value, 1, &reference));
-  references.push_back(reference);
 }
 
 // Only after the runtime's thread, which calls the function, has ended.
@@ -103,30 +76,6 @@ void settle(napi_env env, napi_value, void* context, void*) {
   } else {
     napi_reject_deferred(env, deferred, makeError(env, outcome.code, outcome.message));
   }
-}
-
-Handle& handleOf(const Args& args) {
-  void* data = nullptr;
-  check(args.env(), napi_get_value_external(args.env(), args.value(0), &data));
-  auto& handle = *static_cast<Handle*>(data);
-  if (!handle.runtime || handle.closing) throw BindingError{"STET_ERR_BACKEND_CLOSED", "the backend is closed"};
-  return handle;
-}
-
-Handle& idleHandleOf(const Args& args) {
-  Handle& handle = handleOf(args);
-  if (handle.deferred) throw BindingError{"STET_ERR_BACKEND_BUSY", "a request is running"};
-  return handle;
-}
-
-// The promise of the request that the caller begins next.
-napi_value beginRequest(Handle& handle) {
-  napi_value promise;
-  check(handle.env, napi_create_promise(handle.env, &handle.deferred, &promise));
-  uint32_t count;
-  check(handle.env, napi_reference_ref(handle.env, handle.self, &count));
-  check(handle.env, napi_ref_threadsafe_function(handle.env, handle.completed));
-  return promise;
 }
 
 // create(isa, threads, program, constants) → handle
@@ -245,70 +194,6 @@ napi_value packQ4(Args& args) {
   handle.runtime->packMatrix(
       weight, {Format::q4, shape.rows, shape.columns, nullptr, nullptr, nullptr, nibbles.data, scales.data, centres.data});
   return promise;
-}
-
-// imagePlaces(handle) → Float64Array of the (offset, size) of each weight in the image, and its size at the end.
-napi_value imagePlaces(Args& args) {
-  const ImageLayout& layout = handleOf(args).runtime->model().imageLayout();
-  const size_t count = 2 * layout.places.size() + 1;
-  void* data = nullptr;
-  napi_value buffer, array;
-  check(args.env(), napi_create_arraybuffer(args.env(), count * sizeof(double), &data, &buffer));
-  auto* next = static_cast<double*>(data);
-  for (const ImagePlace& place : layout.places) {
-    *next++ = static_cast<double>(place.offset);
-    *next++ = static_cast<double>(place.size);
-  }
-  *next = static_cast<double>(layout.size);
-  check(args.env(), napi_create_typedarray(args.env(), napi_float64_array, count, buffer, 0, &array));
-  return array;
-}
-
-// adoptImage(handle): sets all weights to what lies in the image.
-napi_value adoptImage(Args& args) {
-  idleHandleOf(args).runtime->model().adoptImage();
-  return nullptr;
-}
-
-// dropImage(handle): no weight is set any more.
-napi_value dropImage(Args& args) {
-  idleHandleOf(args).runtime->model().dropImage();
-  return nullptr;
-}
-
-// sumImage(handle, sums, file or undefined, offset) → Promise; checksums of 8 bytes each, as many as the image has. With
-// a file the image is read from it; the caller keeps it open until then.
-napi_value sumImage(Args& args) {
-  Handle& handle = idleHandleOf(args);
-  const auto sums = args.unsignedBytes(1);
-  const size_t count = imageSumCount(handle.runtime->model().image().size());
-  auto* const target = reinterpret_cast<uint64_t*>(sums.data);
-  if (sums.length != count * sizeof *target || reinterpret_cast<uintptr_t>(target) % alignof(uint64_t) != 0) {
-    throw std::logic_error("checksums do not fit the image");
-  }
-  const bool reads = !args.absent(2);
-  const ImageFile file = reads ? ImageFile{args.integer(2), static_cast<size_t>(args.integer(3))} : ImageFile{};
-  keep(args.env(), handle.sources, args.value(1));
-  napi_value promise = beginRequest(handle);
-  if (reads) {
-    handle.runtime->readImage(file, target);
-  } else {
-    handle.runtime->sumImage(target);
-  }
-  return promise;
-}
-
-// copyImage(handle, offset, target): bytes of the image from `offset` on, to write them to a file.
-napi_value copyImage(Args& args) {
-  Handle& handle = idleHandleOf(args);
-  const double offset = args.real(1);
-  const auto target = args.unsignedBytes(2);
-  const Region& image = handle.runtime->model().image();
-  if (!(offset >= 0) || offset + static_cast<double>(target.length) > static_cast<double>(image.size())) {
-    throw std::logic_error("a copy leaves the image");
-  }
-  std::memcpy(target.data, image.data() + static_cast<size_t>(offset), target.length);
-  return nullptr;
 }
 
 // memory(handle) → {weightBytes, kvBytes, scratchBytes}; all weights must have been set.
@@ -480,6 +365,35 @@ napi_value close(Args& args) {
 
 }  // namespace
 
+void keep(napi_env env, std::vector<napi_ref>& references, napi_value value) {
+  napi_ref reference;
+  check(env, napi_create_reference(env, value, 1, &reference));
+  references.push_back(reference);
+}
+
+Handle& handleOf(const Args& args) {
+  void* data = nullptr;
+  check(args.env(), napi_get_value_external(args.env(), args.value(0), &data));
+  auto& handle = *static_cast<Handle*>(data);
+  if (!handle.runtime || handle.closing) throw BindingError{"STET_ERR_BACKEND_CLOSED", "the backend is closed"};
+  return handle;
+}
+
+Handle& idleHandleOf(const Args& args) {
+  Handle& handle = handleOf(args);
+  if (handle.deferred) throw BindingError{"STET_ERR_BACKEND_BUSY", "a request is running"};
+  return handle;
+}
+
+napi_value beginRequest(Handle& handle) {
+  napi_value promise;
+  check(handle.env, napi_create_promise(handle.env, &handle.deferred, &promise));
+  uint32_t count;
+  check(handle.env, napi_reference_ref(handle.env, handle.self, &count));
+  check(handle.env, napi_ref_threadsafe_function(handle.env, handle.completed));
+  return promise;
+}
+
 void exportHandle(napi_env env, napi_value exports) {
   exportFunction(env, exports, "create", callback<create>);
   exportFunction(env, exports, "setVector", callback<setVector>);
@@ -487,11 +401,6 @@ void exportHandle(napi_env env, napi_value exports) {
   exportFunction(env, exports, "packBf16", callback<packBf16>);
   exportFunction(env, exports, "packQ8", callback<packQ8>);
   exportFunction(env, exports, "packQ4", callback<packQ4>);
-  exportFunction(env, exports, "imagePlaces", callback<imagePlaces>);
-  exportFunction(env, exports, "adoptImage", callback<adoptImage>);
-  exportFunction(env, exports, "dropImage", callback<dropImage>);
-  exportFunction(env, exports, "sumImage", callback<sumImage>);
-  exportFunction(env, exports, "copyImage", callback<copyImage>);
   exportFunction(env, exports, "memory", callback<memory>);
   exportFunction(env, exports, "bind", callback<bind>);
   exportFunction(env, exports, "forward", callback<forward>);
