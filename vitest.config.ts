@@ -1,8 +1,11 @@
 import { defineConfig } from 'vitest/config';
+import { swiftShaderEnv } from './scripts/swift-shader.mjs';
+import { wgslText } from './scripts/wgsl-text.mjs';
 
 const conditions = ['@stet/source'];
 
 export default defineConfig({
+  plugins: [wgslText()],
   resolve: { conditions: [...conditions, 'module', 'node', 'import', 'default'] },
   ssr: { resolve: { conditions: [...conditions, 'module', 'node', 'import', 'default'] } },
   test: {
@@ -10,6 +13,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
+    env: swiftShaderEnv(),
     coverage: { provider: 'v8', include: ['packages/*/src/**/*.ts'], reporter: ['text', 'json-summary'] },
   },
 });

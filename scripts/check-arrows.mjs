@@ -12,6 +12,7 @@ const allowed = {
   'packages/scheduler': ['backend', 'kv-cache'],
   'packages/engine': ['backend', 'scheduler', 'model'],
   'packages/backend-cpu': ['backend'],
+  'packages/backend-webgpu': ['backend'],
   'packages/server': ['backend', 'engine'],
   'packages/client': ['backend', 'server/protocol'],
   'packages/testing': ['backend', 'kv-cache', 'scheduler'],
@@ -25,6 +26,7 @@ const portable = {
   'packages/scheduler': null,
   'packages/engine': null,
   'packages/client': null,
+  'packages/backend-webgpu': null,
 };
 /** Functions of their inputs: no clock, randomness, environment or I/O. */
 const pure = ['packages/scheduler', 'packages/kv-cache'];

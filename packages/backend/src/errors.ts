@@ -8,6 +8,8 @@ export const errorCodes = {
   STET_ERR_BACKEND_CLOSED: 'Create a new backend; a closed one cannot be used again.',
   STET_ERR_BACKEND_BUSY: 'Await the previous forward() before the next: one call may be in flight.',
   STET_ERR_BACKEND_FAILED: 'The device failed while it ran; re-create the backend and send the request again.',
+  STET_ERR_DEVICE_LOST:
+    'The device went away (driver reset, sleep, memory); a backend made anew can go on, and nothing deterministic changes.',
   STET_ERR_CANONICAL_REFUSED:
     'The device did not reproduce the golden vectors; use another backend for deterministic requests.',
   STET_ERR_UNSUPPORTED: 'Choose an option that is listed as supported.',

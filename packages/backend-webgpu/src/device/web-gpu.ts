@@ -1,0 +1,158 @@
+import { assert, StetError } from '@stet/backend';
+import { type FindGpuOptions, findGpu, unavailable } from './find-gpu.js';
+import type { Kernel, WgslFeatures } from './kernel.js';
+import { GPU_STAGE_COMPUTE } from './memory.js';
+
+export interface WebGpuOptions extends FindGpuOptions {
+  /** Found by `findGpu` by default. */
+  readonly gpu?: GPU;
+  readonly powerPreference?: GPUPowerPreference;
+}
+
+/** Limits that kernels rely on, with what they need; asked for at the adapter's own value. */
+const NEEDED_LIMITS = {
+  maxStorageBuffersPerShaderStage: 8,
+  maxComputeInvocationsPerWorkgroup: 256,
+  maxComputeWorkgroupSizeX: 256,
+  maxComputeWorkgroupStorageSize: 16384,
+  maxComputeWorkgroupsPerDimension: 65535,
+  maxStorageBufferBindingSize: 128 * 2 ** 20,
+  maxBufferSize: 128 * 2 ** 20,
+} as const;
+
+export interface CompiledKernel {
+  readonly kernel: Kernel;
+  readonly layout: GPUBindGroupLayout;
+  readonly pipeline: GPUComputePipeline;
+}
+
+/** A device with the pipelines that were made for it. Several backends may share one. */
+export class WebGpu {
+  readonly device: GPUDevice;
+  readonly features: WgslFeatures;
+  /** In words, e.g. `google swiftshader`. */
+  readonly description: string;
+  readonly #compiled = new Map<string, Promise<CompiledKernel>>();
+  #lostReason: string | undefined;
+  #isClosed = false;
+
+  private constructor(device: GPUDevice, description: string, features: WgslFeatures) {
+    this.device = device;
+    this.description = description;
+    this.features = features;
+    void device.lost.then(({ reason, message }) => {
+      this.#lostReason = message || reason;
+    });
+  }
+
+  /** Rejects with `STET_ERR_BACKEND_UNAVAILABLE` where there is no GPU or adapter, or where it lacks a limit, which it names. */
+  static async open(options: WebGpuOptions = {}): Promise<WebGpu> {
+    const gpu = options.gpu ?? (await findGpu(options));
+    const { powerPreference = 'high-performance' } = options;
+    const adapter = await gpu.requestAdapter({ powerPreference });
+    if (!adapter) {
+      throw unavailable(
+        'WebGPU is there, but no adapter: update the graphics driver; on Linux without a GPU install chromium and libvulkan1 and set VK_ICD_FILENAMES to the swiftshader file',
+      );
+    }
+    for (const [name, needed] of Object.entries(NEEDED_LIMITS)) {
+      const has = adapter.limits[name as keyof typeof NEEDED_LIMITS];
+      if (has < needed) throw unavailable(`the adapter's ${name} is ${has}, the kernels need ${needed}`);
+    }
+    const requiredLimits = Object.fromEntries(
+      Object.keys(NEEDED_LIMITS).map((name) => [name, adapter.limits[name as keyof typeof NEEDED_LIMITS]]),
+    );
+    const hasSubgroups = adapter.features.has('subgroups');
+    const device = await adapter.requestDevice({
+      requiredLimits,
+      requiredFeatures: hasSubgroups ? ['subgroups'] : [],
+    });
+    const { subgroupMinSize = 4, subgroupMaxSize = 128 } = adapter.info;
+    return new WebGpu(device, describe(adapter.info), {
+      dot4: gpu.wgslLanguageFeatures.has('packed_4x8_integer_dot_product'),
+      ...(hasSubgroups && { subgroups: { min: subgroupMinSize, max: subgroupMaxSize } }),
+    });
+  }
+
+  /** Why the device cannot be used any more, if so: it was lost or closed. */
+  get lostReason(): string | undefined {
+    return this.#lostReason;
+  }
+
+  /** Throws `STET_ERR_DEVICE_LOST` once the device is gone. */
+  checkAlive(): void {
+    if (this.#isClosed) throw new StetError('STET_ERR_BACKEND_CLOSED', 'the WebGPU device is closed');
+    if (this.#lostReason !== undefined) throw deviceLost(this.#lostReason);
+  }
+
+  /** The pipeline of a kernel, made once per text. Rejects with `STET_ERR_BACKEND_FAILED` where the device refuses it. */
+  compile(kernel: Kernel): Promise<CompiledKernel> {
+    const code = kernel.source(this.features);
+    let compiled = this.#compiled.get(code);
+    if (!compiled) {
+      compiled = this.#compile(kernel, code);
+      this.#compiled.set(code, compiled);
+      compiled.catch(() => this.#compiled.delete(code));
+    }
+    return compiled;
+  }
+
+  async #compile(kernel: Kernel, code: string): Promise<CompiledKernel> {
+    const { device } = this;
+    const layout = device.createBindGroupLayout({
+      label: kernel.name,
+      entries: kernel.bindings.map(({ binding, type }) => ({
+        binding,
+        visibility: GPU_STAGE_COMPUTE,
+        buffer: { type },
+      })),
+    });
+    const module = device.createShaderModule({ label: kernel.name, code });
+    const { messages } = await module.getCompilationInfo();
+    const errors = messages.filter(({ type }) => type === 'error');
+    if (errors.length > 0) {
+      const lines = errors.map(({ lineNum, message }) => `line ${lineNum}: ${message}`);
+      throw new StetError('STET_ERR_BACKEND_FAILED', `the kernel ${kernel.name} does not compile: ${lines.join('; ')}`);
+    }
+    try {
+      const pipeline = await device.createComputePipelineAsync({
+        label: kernel.name,
+        layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+        compute: { module, entryPoint: 'main' },
+      });
+      return { kernel, layout, pipeline };
+    } catch (cause) {
+      this.checkAlive();
+      throw new StetError('STET_ERR_BACKEND_FAILED', `the device refuses the kernel ${kernel.name}`, { cause });
+    }
+  }
+
+  /** A group of named buffers for a compiled kernel; all of its bindings and no others. */
+  bind({ kernel, layout }: CompiledKernel, buffers: Readonly<Record<string, GPUBindingResource>>): GPUBindGroup {
+    const names = new Set(kernel.bindings.map(({ name }) => name));
+    const unknown = Object.keys(buffers).filter((name) => !names.has(name));
+    assert(unknown.length === 0, `${kernel.name} has no binding ${unknown.join(', ')}`);
+    const entries = kernel.bindings.map(({ name, binding }) => {
+      const resource = buffers[name];
+      assert(resource !== undefined, `${kernel.name} needs a buffer for ${name}`);
+      return { binding, resource };
+    });
+    return this.device.createBindGroup({ label: kernel.name, layout, entries });
+  }
+
+  /** Destroys the device and with it every buffer. May be called twice. */
+  close(): void {
+    this.#isClosed = true;
+    this.#compiled.clear();
+    this.device.destroy();
+  }
+}
+
+export function deviceLost(reason: string): StetError {
+  return new StetError('STET_ERR_DEVICE_LOST', `the WebGPU device was lost: ${reason}`);
+}
+
+function describe({ vendor, architecture, description }: GPUAdapterInfo): string {
+  const words = [vendor, architecture].filter((word) => word !== '').join(' ');
+  return description || words || 'unnamed adapter';
+}

@@ -1,0 +1,29 @@
+import type { Kernel } from '../device/kernel.js';
+
+/** What varies from batch to batch. */
+export interface BatchSize {
+  readonly rowCount: number;
+  readonly outputCount: number;
+}
+
+/** Workgroups in x, y and z, each at most 65535; a 0 among them skips the call. */
+export type Workgroups = readonly [number, number, number];
+
+/**
+ * One dispatch of a kernel in a program. `batch`, `params`, and of the kernel's bindings those named `rows`, `tables` and
+ * `outputs` come from the program; `buffers` are all others.
+ */
+export interface KernelCall {
+  readonly kernel: Kernel;
+  readonly params?: Readonly<Record<string, number>>;
+  readonly buffers: Readonly<Record<string, GPUBuffer>>;
+  readonly workgroups: (size: BatchSize) => Workgroups;
+}
+
+/** Most workgroups of one dimension that every device takes. */
+export const MAX_WORKGROUPS = 65535;
+
+/** `count` workgroups in x and, where they are too many, y. The kernel's index is x + y·65535. */
+export function spread(count: number): Workgroups {
+  return count <= MAX_WORKGROUPS ? [count, 1, 1] : [MAX_WORKGROUPS, Math.ceil(count / MAX_WORKGROUPS), 1];
+}

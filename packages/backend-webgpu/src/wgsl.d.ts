@@ -1,0 +1,5 @@
+/** Kernel sources are bundled as text. */
+declare module '*.wgsl' {
+  const text: string;
+  export default text;
+}

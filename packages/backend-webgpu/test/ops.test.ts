@@ -1,0 +1,10 @@
+import { testOps } from '@stet/backend/conformance';
+import { describe, it } from 'vitest';
+import { createWebGpuOpRunner } from '../src/index.js';
+import { withoutGpu } from './support/gpu.js';
+
+describe.skipIf(withoutGpu)('the WebGPU backend', () => {
+  testOps(() => createWebGpuOpRunner(), { name: 'canonical kernels' });
+});
+
+it.skipIf(withoutGpu === undefined)(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});
