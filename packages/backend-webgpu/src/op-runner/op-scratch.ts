@@ -44,7 +44,8 @@ export class OpScratch {
     const { rowCount, tokens, positions, table = Int32Array.of(0), outputs = Int32Array.of(0) } = batch;
     const rows = new Int32Array(rowCount * 4);
     for (let row = 0; row < rowCount; row++) rows.set([tokens?.[row] ?? 0, positions?.[row] ?? 0, 0, 0], row * 4);
-    const size = { rowCount, outputCount: batch.outputs?.length ?? 0 };
+    const positionCount = (positions ?? Int32Array.of(0)).reduce((most, p) => Math.max(most, p), 0) + 1;
+    const size = { rowCount, outputCount: batch.outputs?.length ?? 0, positionCount };
     const program = await Program.compile(this.gpu, this.memory, calls, {
       batch: this.upload(Uint32Array.of(size.rowCount, size.outputCount, 0, 0), GPU_USAGE.UNIFORM),
       rows: this.upload(rows),

@@ -1,9 +1,14 @@
 import type { Kernel } from '../device/kernel.js';
 
-/** What varies from batch to batch. */
+/**
+ * What varies from batch to batch. The calls of the logits op (its norm, linear and arg-max) run once for each slice of the wanted
+ * rows, with a `Batch` of their own whose `rowCount` and `outputCount` are both the slice's, and `outputs` that is the slice's.
+ */
 export interface BatchSize {
   readonly rowCount: number;
   readonly outputCount: number;
+  /** One more than the highest position of the rows. */
+  readonly positionCount: number;
 }
 
 /** Workgroups in x, y and z, each at most 65535; a 0 among them skips the call. */
