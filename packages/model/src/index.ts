@@ -14,6 +14,7 @@ export { type FingerprintParts, fingerprint } from './digest/fingerprint.js';
 export { type Hasher, javascriptHasher } from './digest/hasher.js';
 export { memorySource } from './files/memory-source.js';
 export type { FileSource } from './files/source.js';
+export { type UrlSourceOptions, urlSource } from './files/url-source.js';
 export { ggufArchitectures } from './gguf/architectures/find-architecture.js';
 export { loadGguf } from './gguf/load-gguf.js';
 export { ggmlType, supportedTypes } from './gguf/types/ggml-types.js';

@@ -127,7 +127,7 @@ describe('loadModelPath', () => {
     for (const load of [browser.loadModelPath, browser.loadModelFolder, browser.openFolder])
       await expect(load('models/a')).rejects.toMatchObject({
         code: 'STET_ERR_UNSUPPORTED',
-        message: expect.stringContaining('loadModel(memorySource(files))'),
+        message: expect.stringContaining('loadModel(urlSource(urls))'),
       });
   });
 });

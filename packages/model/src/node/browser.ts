@@ -24,6 +24,6 @@ export async function loadModelPath(path: string | URL, _options?: LoadOptions):
 function refuse(path: string | URL): never {
   throw new StetError(
     'STET_ERR_UNSUPPORTED',
-    `a browser cannot read ${String(path).slice(0, 200)}: fetch its files and give createEngine loadModel(memorySource(files))`,
+    `a browser cannot read ${String(path).slice(0, 200)}: give createEngine loadModel(urlSource(urls)), with the URLs of its files`,
   );
 }
