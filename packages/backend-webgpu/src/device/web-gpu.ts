@@ -1,4 +1,4 @@
-import { assert, StetError } from '@stet/backend';
+import { assert, isStetError, StetError } from '@stet/backend';
 import { type FindGpuOptions, findGpu, unavailable } from './find-gpu.js';
 import type { Kernel, WgslFeatures } from './kernel.js';
 import { GPU_STAGE_COMPUTE } from './memory.js';
@@ -33,7 +33,10 @@ export class WebGpu {
   /** In words, e.g. `google swiftshader`. */
   readonly description: string;
   readonly #compiled = new Map<string, Promise<CompiledKernel>>();
+  /** Called when the device is lost. */
+  readonly #waiting = new Set<() => void>();
   #lostReason: string | undefined;
+  #uncaptured: string | undefined;
   #isClosed = false;
 
   private constructor(device: GPUDevice, description: string, features: WgslFeatures) {
@@ -42,6 +45,11 @@ export class WebGpu {
     this.features = features;
     void device.lost.then(({ reason, message }) => {
       this.#lostReason = message || reason;
+      for (const onLost of this.#waiting) onLost();
+    });
+    device.addEventListener('uncapturederror', (event) => {
+      event.preventDefault();
+      this.#uncaptured ??= event.error.message;
     });
   }
 
@@ -83,6 +91,23 @@ export class WebGpu {
   checkAlive(): void {
     if (this.#isClosed) throw new StetError('STET_ERR_BACKEND_CLOSED', 'the WebGPU device is closed');
     if (this.#lostReason !== undefined) throw deviceLost(this.#lostReason);
+  }
+
+  /** Throws `STET_ERR_BACKEND_FAILED` once for an error that the device reported outside of every error scope. */
+  checkErrors(): void {
+    const message = this.#uncaptured;
+    this.#uncaptured = undefined;
+    if (message !== undefined) throw new StetError('STET_ERR_BACKEND_FAILED', `the WebGPU device reports: ${message}`);
+  }
+
+  /** The same as the promise, but rejects with `STET_ERR_DEVICE_LOST` when the device goes: some promises never settle then. */
+  unlessLost<T>(promise: Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const onLost = (): void => reject(deviceLost(this.#lostReason!));
+      if (this.#lostReason !== undefined) onLost();
+      else this.#waiting.add(onLost);
+      promise.then(resolve, reject).finally(() => this.#waiting.delete(onLost));
+    });
   }
 
   /** The pipeline of a kernel, made once per text. Rejects with `STET_ERR_BACKEND_FAILED` where the device refuses it. */
@@ -146,6 +171,23 @@ export class WebGpu {
     this.#compiled.clear();
     this.device.destroy();
   }
+}
+
+/** A device that goes rejects what was asked of it, maybe before it says that it is lost; it says so within this time. */
+const LOSS_MS = 500;
+
+/** What the rejection of a promise of the device means: `STET_ERR_DEVICE_LOST`, or `STET_ERR_BACKEND_FAILED` if it is still there. */
+export async function lossOf(gpu: WebGpu, cause: unknown, what: string): Promise<StetError> {
+  if (isStetError(cause)) return cause;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const waited = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, LOSS_MS);
+  });
+  await gpu.unlessLost(waited).catch(() => undefined);
+  clearTimeout(timer);
+  if (gpu.lostReason !== undefined) return deviceLost(gpu.lostReason);
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new StetError('STET_ERR_BACKEND_FAILED', `${what}: ${message}`, { cause });
 }
 
 export function deviceLost(reason: string): StetError {
