@@ -2,6 +2,9 @@ import { type OpCase, type OpOutputs, type OpRunner, StetError } from '@stet/bac
 import { WebGpu, type WebGpuOptions } from '../device/web-gpu.js';
 import { OpScratch } from './op-scratch.js';
 import { runAdd } from './run-add.js';
+import { runRmsNorm } from './run-rms-norm.js';
+import { runRope } from './run-rope.js';
+import { runSwiglu } from './run-swiglu.js';
 
 export interface WebGpuOpOptions extends WebGpuOptions {
   /** Runs on this device and leaves it open; opens one of its own by default. */
@@ -36,6 +39,12 @@ async function runCase(scratch: OpScratch, input: OpCase, _schedule: Schedule): 
   switch (input.kind) {
     case 'add':
       return runAdd(scratch, input);
+    case 'rmsNorm':
+      return runRmsNorm(scratch, input);
+    case 'rope':
+      return runRope(scratch, input);
+    case 'swiglu':
+      return runSwiglu(scratch, input);
     default:
       throw new StetError('STET_ERR_UNSUPPORTED', `the WebGPU backend does not run ${input.kind} yet`);
   }

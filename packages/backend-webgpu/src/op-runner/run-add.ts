@@ -1,10 +1,10 @@
 import type { OpCase } from '@stet/backend';
-import { addInPlace } from '../kernels/add.js';
+import { add } from '../kernels/add.js';
 import type { OpScratch } from './op-scratch.js';
 
 export async function runAdd(scratch: OpScratch, input: OpCase & { kind: 'add' }): Promise<Float32Array> {
-  const { left, right } = input;
-  const output = scratch.upload(left);
-  const calls = [addInPlace({ right: scratch.upload(right), output, width: left.length })];
-  return scratch.run(calls, { rowCount: 1 }, output, left.length);
+  const width = input.left.length;
+  const output = scratch.empty(width * 4);
+  const calls = [add({ left: scratch.upload(input.left), right: scratch.upload(input.right), output, width })];
+  return scratch.run(calls, { rowCount: 1 }, output, width);
 }

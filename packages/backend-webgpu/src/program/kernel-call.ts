@@ -32,3 +32,8 @@ export const MAX_WORKGROUPS = 65535;
 export function spread(count: number): Workgroups {
   return count <= MAX_WORKGROUPS ? [count, 1, 1] : [MAX_WORKGROUPS, Math.ceil(count / MAX_WORKGROUPS), 1];
 }
+
+/** `count` workgroups in x for every row. The kernel's row is y + z·65535. */
+export function acrossRows(count: number, rowCount: number): Workgroups {
+  return [count, Math.min(rowCount, MAX_WORKGROUPS), Math.ceil(rowCount / MAX_WORKGROUPS)];
+}
