@@ -20,8 +20,6 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> keys: array<atomic<u32>>;
 @group(0) @binding(7) var<storage, read_write> values: array<atomic<u32>>;
 
-var<workgroup> largest: array<u32, 64>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = group.y + group.z * 65535u;
@@ -39,25 +37,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let word = block * 8u + lane % 8u;
 
   let x = select(vec4<f32>(0.0), four_elements(row, head, word * 4u, is_value), is_there);
-  let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
-  largest[lane] = max(max(bits.x, bits.y), max(bits.z, bits.w));
-  workgroupBarrier();
+  let exponent = exponent_of_block(x, lane);
   if (!is_there) {
     return;
   }
-  var most = 0u;
-  for (var i = 0u; i < 8u; i++) {
-    most = max(most, largest[(lane & 56u) + i]);
-  }
-  let exponent = block_exponent(most);
-  let scale = pow2(7 - exponent);
-  let first = q15(x.x, scale);
-  let second = q15(x.y, scale);
-  let third = q15(x.z, scale);
-  let fourth = q15(x.w, scale);
-  let high = pack4(vec4<i32>(first.x, second.x, third.x, fourth.x));
-  let low = pack4(vec4<i32>(first.y, second.y, third.y, fourth.y));
-
+  let words = q15_words(x, exponent);
   let position = u32(rows[row].y);
   let start = head_block(rows[row].z, position, head);
   let offset = position % params.blockSize;
@@ -66,16 +50,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (is_value) {
     let place = start + (offset / 4u) * (4u * params.headWords) + word * 4u;
     for (var i = 0u; i < 4u; i++) {
-      set_byte_of_value(place + i, offset % 4u, high >> (8u * i));
-      set_byte_of_value(place + plane_words() + i, offset % 4u, low >> (8u * i));
+      set_byte_of_value(place + i, offset % 4u, words.x >> (8u * i));
+      set_byte_of_value(place + plane_words() + i, offset % 4u, words.y >> (8u * i));
     }
     if (is_first) {
       set_byte_of_value(exponents, block % 4u, u32(exponent));
     }
   } else {
     let place = start + offset * params.headWords + word;
-    atomicStore(&keys[place], high);
-    atomicStore(&keys[place + plane_words()], low);
+    atomicStore(&keys[place], words.x);
+    atomicStore(&keys[place + plane_words()], words.y);
     if (is_first) {
       let shift = 8u * (block % 4u);
       atomicAnd(&keys[exponents], ~(0xffu << shift));

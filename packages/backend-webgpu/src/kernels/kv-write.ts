@@ -1,5 +1,6 @@
 import kvLayoutText from '../../../../kernels/wgsl/kv_layout.wgsl';
 import kvWriteText from '../../../../kernels/wgsl/kv_write.wgsl';
+import q15WordsText from '../../../../kernels/wgsl/q15_words.wgsl';
 import { Kernel } from '../device/kernel.js';
 import type { KvBuffers, KvLayout } from '../kv/kv-layout.js';
 import { acrossRows, type KernelCall } from '../program/kernel-call.js';
@@ -12,7 +13,7 @@ export interface KvWriteCall {
   readonly layout: KvLayout;
 }
 
-const kvWriteKernel = new Kernel('kv_write', kvLayoutText + kvWriteText);
+const kvWriteKernel = new Kernel('kv_write', kvLayoutText + q15WordsText + kvWriteText);
 
 /** Stores K and V of every row at its position. */
 export function kvWrite({ key, value, kv, layout }: KvWriteCall): KernelCall {

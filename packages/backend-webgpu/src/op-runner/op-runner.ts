@@ -2,6 +2,7 @@ import { type OpCase, type OpOutputs, type OpRunner, StetError } from '@stet/bac
 import { WebGpu, type WebGpuOptions } from '../device/web-gpu.js';
 import { OpScratch } from './op-scratch.js';
 import { runAdd } from './run-add.js';
+import { runAttention } from './run-attention.js';
 import { runRmsNorm } from './run-rms-norm.js';
 import { runRope } from './run-rope.js';
 import { runSwiglu } from './run-swiglu.js';
@@ -39,6 +40,8 @@ async function runCase(scratch: OpScratch, input: OpCase, _schedule: Schedule): 
   switch (input.kind) {
     case 'add':
       return runAdd(scratch, input);
+    case 'attention':
+      return runAttention(scratch, input);
     case 'rmsNorm':
       return runRmsNorm(scratch, input);
     case 'rope':
