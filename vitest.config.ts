@@ -1,19 +1,65 @@
-import { defineConfig } from 'vitest/config';
-import { swiftShaderEnv } from './scripts/swift-shader.mjs';
+import { existsSync } from 'node:fs';
+import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig } from 'vitest/config';
+import { chromiumArgs, findChromium } from './scripts/webgpu/chromium.mjs';
+import { vulkanEnv } from './scripts/webgpu/vulkan.mjs';
 import { wgslText } from './scripts/wgsl-text.mjs';
 
-const conditions = ['@stet/source'];
+/** Workspaces are tested as their sources. */
+const source = '@stet/source';
+const node = { resolve: { conditions: [source, 'module', 'node', 'import', 'default'] } };
+const timeouts = { testTimeout: 60_000, hookTimeout: 60_000 };
+const browserTests = 'packages/*/test/**/*.browser.test.ts';
 
-export default defineConfig({
-  plugins: [wgslText()],
-  resolve: { conditions: [...conditions, 'module', 'node', 'import', 'default'] },
-  ssr: { resolve: { conditions: [...conditions, 'module', 'node', 'import', 'default'] } },
-  test: {
-    include: ['packages/*/test/**/*.test.ts', 'apps/*/test/**/*.test.ts', 'bench/test/**/*.test.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    pool: 'forks',
-    env: swiftShaderEnv(),
-    coverage: { provider: 'v8', include: ['packages/*/src/**/*.ts'], reporter: ['text', 'json-summary'] },
-  },
+export default defineConfig(async (): Promise<ViteUserConfig> => {
+  const chromium = existsSync('node_modules/@vitest/browser-playwright') ? findChromium() : undefined;
+  return {
+    test: {
+      coverage: { provider: 'v8', include: ['packages/*/src/**/*.ts'], reporter: ['text', 'json-summary'] },
+      projects: [nodeProject(), ...(chromium ? [await browserProject(chromium)] : [])],
+    },
+  };
 });
+
+function nodeProject(): TestProjectInlineConfiguration {
+  return {
+    ...node,
+    ssr: node,
+    plugins: [wgslText()],
+    test: {
+      name: 'node',
+      include: [
+        'packages/*/test/**/*.test.ts',
+        'apps/*/test/**/*.test.ts',
+        'bench/test/**/*.test.ts',
+        'scripts/test/**/*.test.ts',
+      ],
+      exclude: ['**/node_modules/**', browserTests],
+      ...timeouts,
+      pool: 'forks',
+      env: vulkanEnv(),
+    },
+  };
+}
+
+async function browserProject(chromium: string): Promise<TestProjectInlineConfiguration> {
+  const { playwright } = await import('@vitest/browser-playwright');
+  return {
+    resolve: { conditions: [source, 'browser', 'module', 'import', 'default'] },
+    // What is set up outside of the page runs in Node.
+    ssr: node,
+    plugins: [wgslText()],
+    test: {
+      name: 'browser',
+      include: [browserTests],
+      ...timeouts,
+      browser: {
+        enabled: true,
+        headless: true,
+        ui: false,
+        screenshotFailures: false,
+        provider: playwright({ launchOptions: { executablePath: chromium, args: chromiumArgs() } }),
+        instances: [{ browser: 'chromium' }],
+      },
+    },
+  };
+}
