@@ -1,8 +1,10 @@
-import { type OpCase, type OpOutputs, type OpRunner, StetError } from '@stet/backend';
+import { assertNever, type OpCase, type OpOutputs, type OpRunner } from '@stet/backend';
 import { WebGpu, type WebGpuOptions } from '../device/web-gpu.js';
 import { OpScratch } from './op-scratch.js';
 import { runAdd } from './run-add.js';
 import { runAttention } from './run-attention.js';
+import { runEmbed } from './run-embed.js';
+import { runLinear } from './run-linear.js';
 import { runRmsNorm } from './run-rms-norm.js';
 import { runRope } from './run-rope.js';
 import { runSwiglu } from './run-swiglu.js';
@@ -42,6 +44,10 @@ async function runCase(scratch: OpScratch, input: OpCase, _schedule: Schedule): 
       return runAdd(scratch, input);
     case 'attention':
       return runAttention(scratch, input);
+    case 'embed':
+      return runEmbed(scratch, input);
+    case 'linear':
+      return runLinear(scratch, input);
     case 'rmsNorm':
       return runRmsNorm(scratch, input);
     case 'rope':
@@ -49,6 +55,6 @@ async function runCase(scratch: OpScratch, input: OpCase, _schedule: Schedule): 
     case 'swiglu':
       return runSwiglu(scratch, input);
     default:
-      throw new StetError('STET_ERR_UNSUPPORTED', `the WebGPU backend does not run ${input.kind} yet`);
+      return assertNever(input);
   }
 }

@@ -28,3 +28,5 @@ export interface MatrixPart {
   /** Of byte formats. */
   readonly scales?: GPUBuffer;
 }
+
+export type DeviceMatrix = DeviceWeight & { readonly kind: 'matrix' };

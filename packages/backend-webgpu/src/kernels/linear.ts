@@ -1,0 +1,102 @@
+import { assert, type WeightFormat } from '@stet/backend';
+import byteInput from '../../../../kernels/wgsl/byte_input.wgsl';
+import byteLinear from '../../../../kernels/wgsl/byte_linear.wgsl';
+import byteLinearRow from '../../../../kernels/wgsl/byte_linear_row.wgsl';
+import linearBf16 from '../../../../kernels/wgsl/linear_bf16.wgsl';
+import linearBf16Row from '../../../../kernels/wgsl/linear_bf16_row.wgsl';
+import linearQ4 from '../../../../kernels/wgsl/linear_q4.wgsl';
+import linearQ8 from '../../../../kernels/wgsl/linear_q8.wgsl';
+import { Kernel } from '../device/kernel.js';
+import type { Q15Rows } from '../program/device-model.js';
+import { acrossRows, type BatchSize, type KernelCall, type Workgroups } from '../program/kernel-call.js';
+import type { DeviceMatrix, MatrixPart } from '../weights/device-weight.js';
+
+/** output (rowCount × weight.rows) = input (rowCount × weight.columns) · Wᵀ + bias. */
+export interface LinearOperands {
+  readonly weight: DeviceMatrix;
+  /** f32 (weight.rows) */
+  readonly bias?: GPUBuffer;
+  /** f32 rows of a `bf16` weight; what `prepareQ15` made of them for a byte format. */
+  readonly input: GPUBuffer | Q15Rows;
+  readonly output: GPUBuffer;
+}
+
+/** How a workgroup is laid out: `outputs` neighbouring outputs, for each of which `lanes` invocations share the segments of K. */
+interface Variant {
+  readonly kind: 'row' | 'few' | 'some' | 'many';
+  readonly rows: number;
+  readonly outputs: number;
+  readonly lanes: number;
+}
+
+const variants: readonly Variant[] = [
+  { kind: 'row', rows: 1, outputs: 32, lanes: 8 },
+  { kind: 'few', rows: 4, outputs: 32, lanes: 4 },
+  { kind: 'some', rows: 8, outputs: 32, lanes: 4 },
+  { kind: 'many', rows: 8, outputs: 64, lanes: 1 },
+];
+
+/** With this many outputs of all rows together there is work enough without sharing K. */
+const MANY_OUTPUTS = 2 ** 17;
+
+function variantOf(rowCount: number, outputCount: number): Variant['kind'] {
+  if (rowCount <= 1) return 'row';
+  if (rowCount <= 4) return 'few';
+  return rowCount * outputCount < MANY_OUTPUTS ? 'some' : 'many';
+}
+
+const kernels: Readonly<Record<WeightFormat, readonly Kernel[]>> = {
+  bf16: kernelsOf('linear_bf16', linearBf16Row, linearBf16),
+  q8: kernelsOf('linear_q8', byteInput + linearQ8 + byteLinearRow, byteInput + linearQ8 + byteLinear),
+  q4: kernelsOf('linear_q4', byteInput + linearQ4 + byteLinearRow, byteInput + linearQ4 + byteLinear),
+};
+
+function kernelsOf(name: string, rowText: string, text: string): Kernel[] {
+  return variants.map(({ kind, rows, outputs, lanes }) =>
+    rows === 1
+      ? new Kernel(`${name}_row`, rowText)
+      : new Kernel(`${name}, ${kind} rows`, text, { GROUPS: rows / 4, OUTPUTS: outputs, LANES: lanes }),
+  );
+}
+
+/** The canonical linear: for each part of the weight one call a variant, of which the row count lets one run. */
+export function linearCalls(operands: LinearOperands): KernelCall[] {
+  return operands.weight.parts.flatMap((part) => variants.map((_, i) => partCall(operands, part, i)));
+}
+
+function partCall(operands: LinearOperands, part: MatrixPart, index: number): KernelCall {
+  const { weight, bias } = operands;
+  const { rows, outputs, kind } = variants[index]!;
+  const workgroups = ({ rowCount }: BatchSize): Workgroups =>
+    rowCount > 0 && variantOf(rowCount, part.rowCount) === kind
+      ? acrossRows(Math.ceil(part.rowCount / outputs), Math.ceil(rowCount / rows))
+      : [0, 0, 0];
+  return {
+    kernel: kernels[weight.format][index]!,
+    params: {
+      outputCount: part.rowCount,
+      columns: weight.columns,
+      stride: weight.rows,
+      firstOutput: part.firstRow,
+      hasBias: bias ? 1 : 0,
+    },
+    buffers: {
+      ...inputBuffers(operands),
+      data: part.data,
+      ...(part.scales && { scales: part.scales }),
+      // Something has to be bound; without a bias it is not read.
+      bias: bias ?? part.data,
+      output: operands.output,
+    },
+    workgroups,
+  };
+}
+
+function inputBuffers({ weight, input }: LinearOperands): Record<string, GPUBuffer> {
+  if ('planes' in input) {
+    assert(weight.format !== 'bf16', 'a bf16 linear takes f32 rows');
+    return { planes: input.planes, inputScales: input.scales };
+  }
+  assert(weight.format === 'bf16', `a ${weight.format} linear takes prepared rows`);
+  return { input };
+}
