@@ -82,6 +82,16 @@ export class WebGpu {
     });
   }
 
+  /** The device and what the kernels use of it, e.g. `google swiftshader (subgroups of 4, dot4I8Packed)`. */
+  get words(): string {
+    const { subgroups, dot4 } = this.features;
+    const words = [
+      ...(subgroups ? [`subgroups of ${[...new Set([subgroups.min, subgroups.max])].join(' to ')}`] : []),
+      ...(dot4 ? ['dot4I8Packed'] : []),
+    ];
+    return words.length > 0 ? `${this.description} (${words.join(', ')})` : this.description;
+  }
+
   /** Why the device cannot be used any more, if so: it was lost or closed. */
   get lostReason(): string | undefined {
     return this.#lostReason;
