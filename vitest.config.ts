@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig } from 'vitest/config';
 import { chromiumArgs, findChromium } from './scripts/webgpu/chromium.mjs';
 import { vulkanEnv } from './scripts/webgpu/vulkan.mjs';
@@ -11,7 +10,7 @@ const timeouts = { testTimeout: 60_000, hookTimeout: 60_000 };
 const browserTests = 'packages/*/test/**/*.browser.test.ts';
 
 export default defineConfig(async (): Promise<ViteUserConfig> => {
-  const chromium = existsSync('node_modules/@vitest/browser-playwright') ? findChromium() : undefined;
+  const chromium = findChromium();
   return {
     test: {
       coverage: { provider: 'v8', include: ['packages/*/src/**/*.ts'], reporter: ['text', 'json-summary'] },
