@@ -8,8 +8,9 @@ export interface OpBatch {
   readonly rowCount: number;
   readonly tokens?: Int32Array;
   readonly positions?: Int32Array;
-  /** One table, which all rows share. */
+  /** One table, which all rows share unless `tableStarts` says where in it the table of each row begins. */
   readonly table?: Int32Array;
+  readonly tableStarts?: Int32Array;
   /** Rows whose result is wanted. */
   readonly outputs?: Int32Array;
 }
@@ -41,11 +42,14 @@ export class OpScratch {
   /** Runs the calls in one submission and reads `count` f32 of a buffer. */
   async run(calls: readonly KernelCall[], batch: OpBatch, output: GPUBuffer, count: number): Promise<Float32Array> {
     const { device } = this.gpu;
-    const { rowCount, tokens, positions, table = Int32Array.of(0), outputs = Int32Array.of(0) } = batch;
+    const { rowCount, tokens, positions, table = Int32Array.of(0), tableStarts, outputs = Int32Array.of(0) } = batch;
     const rows = new Int32Array(rowCount * 4);
-    for (let row = 0; row < rowCount; row++) rows.set([tokens?.[row] ?? 0, positions?.[row] ?? 0, 0, 0], row * 4);
+    for (let row = 0; row < rowCount; row++) {
+      rows.set([tokens?.[row] ?? 0, positions?.[row] ?? 0, tableStarts?.[row] ?? 0, 0], row * 4);
+    }
     const positionCount = (positions ?? Int32Array.of(0)).reduce((most, p) => Math.max(most, p), 0) + 1;
-    const size = { rowCount, outputCount: batch.outputs?.length ?? 0, positionCount };
+    const sequenceCount = new Set(tableStarts ?? [0]).size;
+    const size = { rowCount, outputCount: batch.outputs?.length ?? 0, positionCount, sequenceCount };
     const program = await Program.compile(this.gpu, this.memory, calls, {
       batch: this.upload(Uint32Array.of(size.rowCount, size.outputCount, 0, 0), GPU_USAGE.UNIFORM),
       rows: this.upload(rows),

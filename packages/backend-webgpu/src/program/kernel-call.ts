@@ -9,6 +9,8 @@ export interface BatchSize {
   readonly outputCount: number;
   /** One more than the highest position of the rows. */
   readonly positionCount: number;
+  /** Rows of one sequence are adjacent. */
+  readonly sequenceCount: number;
 }
 
 /** Workgroups in x, y and z, each at most 65535; a 0 among them skips the call. */

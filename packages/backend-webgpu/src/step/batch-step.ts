@@ -121,8 +121,13 @@ function answerBytes({ outputRows }: Batch): number {
   return Math.max(1, outputRows.length) * ARGMAX_BYTES;
 }
 
-function sizeOf({ tokens, positions, outputRows }: Batch): BatchSize {
+function sizeOf({ tokens, positions, rowStarts, outputRows }: Batch): BatchSize {
   let positionCount = 0;
   for (const position of positions) positionCount = Math.max(positionCount, position + 1);
-  return { rowCount: tokens.length, outputCount: outputRows.length, positionCount };
+  return {
+    rowCount: tokens.length,
+    outputCount: outputRows.length,
+    positionCount,
+    sequenceCount: rowStarts.length - 1,
+  };
 }
