@@ -68,7 +68,7 @@ function partCall(operands: LinearOperands, part: MatrixPart, index: number): Ke
   const { weight, bias } = operands;
   const { rows, outputs, kind } = variants[index]!;
   const workgroups = ({ rowCount }: BatchSize): Workgroups =>
-    rowCount > 0 && variantOf(rowCount, part.rowCount) === kind
+    rowCount > 0 && variantOf(rowCount, weight.rows) === kind
       ? acrossRows(Math.ceil(part.rowCount / outputs), Math.ceil(rowCount / rows))
       : [0, 0, 0];
   return {
