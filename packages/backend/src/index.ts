@@ -2,6 +2,7 @@ export * from './batch.js';
 export * from './check-load.js';
 export * from './check-plan.js';
 export * from './check-step.js';
+export { type ComposeOptions, composeBackends } from './composed/compose-backends.js';
 export * from './errors.js';
 export * from './op-runner.js';
 export * from './plan.js';
