@@ -27,12 +27,18 @@ export async function findGpu({ dawn = [] }: FindGpuOptions = {}): Promise<GPU> 
     );
   }
   const { create } = await importDawn();
+  const key = dawn.join(' ');
   try {
-    return create([...dawn]);
+    const gpu = instances.get(key) ?? create([...dawn]);
+    instances.set(key, gpu);
+    return gpu;
   } catch (cause) {
     throw unavailable('Dawn could not be started', cause);
   }
 }
+
+/** One instance of Dawn a process, kept for ever: a process dies when one is collected, even after its devices are gone. */
+const instances = new Map<string, GPU>();
 
 async function importDawn(): Promise<NodePackage> {
   try {
