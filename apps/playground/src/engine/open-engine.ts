@@ -1,0 +1,53 @@
+import { assertNever, type BackendFactory } from '@stet/backend';
+import { createEngine, type StetEngine } from '@stet/engine';
+import { loadModel, urlSource } from '@stet/model';
+import type { BackendName, EngineChoice, OpenProgress } from './messages.js';
+import { talesFiles } from './tales-files.js';
+
+/** About ten sequences of the embedded model's whole context: a phone has no more to spare. */
+const KV_BYTES = 64 * 2 ** 20;
+const MAX_RUNNING = 16;
+const MAX_WAITING = 64;
+
+export interface OpenOptions {
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: OpenProgress) => void;
+}
+
+/** The embedded model, fetched from this page's server, on the backend that was chosen and on no other. */
+export function openEngine(
+  { backend, policy }: EngineChoice,
+  { signal, onProgress }: OpenOptions,
+): Promise<StetEngine> {
+  const source = urlSource(talesFiles, {
+    location: 'tales',
+    signal,
+    onProgress: (_name, done, total) => onProgress({ phase: 'fetch', done, ...(total !== undefined && { total }) }),
+  });
+  const model = loadModel(source, {
+    name: 'tales',
+    signal,
+    onProgress: (done, total) => onProgress({ phase: 'digest', done, total }),
+  });
+  return createEngine({
+    model,
+    backend: async (load) => (await importBackend(backend))(load),
+    policy,
+    kv: { memoryBytes: KV_BYTES },
+    limits: { maxRunning: MAX_RUNNING, maxWaiting: MAX_WAITING },
+    signal,
+    onProgress: ({ done, total }) => onProgress({ phase: 'weights', done, total }),
+  });
+}
+
+/** Only the code of the chosen backend is fetched. */
+async function importBackend(name: BackendName): Promise<BackendFactory> {
+  switch (name) {
+    case 'webgpu':
+      return (await import('@stet/backend-webgpu')).createWebGpuBackend();
+    case 'reference':
+      return (await import('@stet/reference')).createReferenceBackend;
+    default:
+      return assertNever(name);
+  }
+}
