@@ -68,12 +68,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
 }
 
-/// Elements `from`.. of a head, 0 past its end.
-fn four_elements(row: u32, head: u32, from: u32, is_value: bool) -> vec4<f32> {
+/// Elements `start_element`.. of a head, 0 past its end.
+fn four_elements(row: u32, head: u32, start_element: u32, is_value: bool) -> vec4<f32> {
   let start = (row * params.kvHeadCount + head) * params.headSize;
   var x = vec4<f32>(0.0);
   for (var i = 0u; i < 4u; i++) {
-    let element = from + i;
+    let element = start_element + i;
     if (element < params.headSize && head < params.kvHeadCount) {
       if (is_value) {
         x[i] = value[start + element];

@@ -43,7 +43,7 @@ export function windowParam(windowSize: number | undefined): number {
 }
 
 /** The most chunks that a row looks at. */
-function chunksOf(windowSize: number | undefined, positionCount: number): number {
+export function chunksOf(windowSize: number | undefined, positionCount: number): number {
   const all = Math.ceil(positionCount / ATTENTION_CHUNK);
   return windowSize === undefined ? all : Math.min(all, Math.ceil((windowSize - 1) / ATTENTION_CHUNK) + 1);
 }

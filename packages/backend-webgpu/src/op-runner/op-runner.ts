@@ -38,12 +38,12 @@ export async function createWebGpuOpRunner(options: WebGpuOpOptions = {}): Promi
   };
 }
 
-async function runCase(scratch: OpScratch, input: OpCase, _schedule: Schedule): Promise<OpOutputs['output']> {
+async function runCase(scratch: OpScratch, input: OpCase, schedule: Schedule): Promise<OpOutputs['output']> {
   switch (input.kind) {
     case 'add':
       return runAdd(scratch, input);
     case 'attention':
-      return runAttention(scratch, input);
+      return runAttention(scratch, input, schedule);
     case 'embed':
       return runEmbed(scratch, input);
     case 'linear':

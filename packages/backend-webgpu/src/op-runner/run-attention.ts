@@ -1,11 +1,16 @@
 import type { OpCase } from '@stet/backend';
 import { attentionCalls } from '../kernels/attention.js';
+import { fastAttentionCalls } from '../kernels/attention-fast.js';
 import { partialBytes } from '../kernels/attention-shape.js';
 import { kvWrite } from '../kernels/kv-write.js';
 import { kvLayout } from '../kv/kv-layout.js';
 import type { OpScratch } from './op-scratch.js';
 
-export async function runAttention(scratch: OpScratch, input: OpCase & { kind: 'attention' }): Promise<Float32Array> {
+export async function runAttention(
+  scratch: OpScratch,
+  input: OpCase & { kind: 'attention' },
+  schedule: 'fast' | 'canonical',
+): Promise<Float32Array> {
   const { headCount, headSize, blockSize, windowSize, queryPositions } = input;
   const positionCount = input.key.length / (input.kvHeadCount * headSize);
   const blockCount = Math.ceil(positionCount / blockSize);
@@ -20,7 +25,8 @@ export async function runAttention(scratch: OpScratch, input: OpCase & { kind: '
   const heads = { headCount, layout, windowSize };
   const output = scratch.empty(input.query.length * 4);
   const partials = scratch.empty(partialBytes(heads, queryPositions.length, positionCount));
-  const calls = attentionCalls({ ...heads, query: scratch.upload(input.query), output, kv, partials });
+  const call = { ...heads, query: scratch.upload(input.query), output, kv, partials };
+  const calls = schedule === 'fast' ? fastAttentionCalls(call) : attentionCalls(call);
   const batch = { rowCount: queryPositions.length, positions: queryPositions, table };
   return scratch.run(calls, batch, output, input.query.length);
 }
