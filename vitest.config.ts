@@ -50,6 +50,7 @@ async function browserProject(chromium: string): Promise<TestProjectInlineConfig
     test: {
       name: 'browser',
       include: [browserTests],
+      globalSetup: ['packages/client/test/support/page-server.ts'],
       ...timeouts,
       browser: {
         enabled: true,
