@@ -39,7 +39,7 @@ export interface KvCacheStats {
 export class KvCache {
   readonly blockSize: number;
   private readonly pool: BlockPool;
-  private readonly tree = new PrefixTree();
+  private tree = new PrefixTree();
   private readonly lru: LruList;
   private readonly owner: (PrefixNode | undefined)[];
   private readonly prefixCache: 'on' | 'off';
@@ -128,6 +128,17 @@ export class KvCache {
       }
       table.nodes.push(node);
     }
+  }
+
+  /** What the blocks held is lost: those that were cached become free, and nothing is found any more. No table may hold a block. */
+  clear(): void {
+    assert(this.pool.heldCount === 0, `${this.pool.heldCount} blocks are held while their contents are lost`);
+    for (let block = this.lru.oldest; block !== undefined; block = this.lru.oldest) {
+      this.owner[block] = undefined;
+      this.lru.remove(block);
+      this.pool.evict(block);
+    }
+    this.tree = new PrefixTree();
   }
 
   stats(): KvCacheStats {

@@ -44,6 +44,26 @@ describe('block pool', () => {
 });
 
 describe('prefix cache', () => {
+  it('that is cleared finds nothing, and all blocks are free', () => {
+    const kv = cacheOf();
+    for (const from of [0, 50]) kv.shrink(publish(kv, tokens(12, from), 'canonical'), 0);
+    expect(kv.stats()).toMatchObject({ cached: 6, held: 0 });
+    kv.clear();
+    expect(kv.stats()).toMatchObject({ free: 16, cached: 0, held: 0, evictions: 0 });
+    kv.check([]);
+    const table = new KvTable();
+    expect(kv.match(table, tokens(12), 11, 'deterministic')).toBe(0);
+    kv.shrink(publish(kv, tokens(12), 'canonical'), 0);
+    expect(kv.match(table, tokens(12), 11, 'deterministic')).toBe(8);
+    kv.check([table]);
+  });
+
+  it('is not cleared while a table holds blocks', () => {
+    const kv = cacheOf();
+    publish(kv, tokens(8), 'fast');
+    expect(() => kv.clear()).toThrow('2 blocks are held');
+  });
+
   it('finds the longest run of full blocks, up to the limit', () => {
     const kv = cacheOf();
     const table = publish(kv, tokens(10), 'canonical');
@@ -127,7 +147,7 @@ describe('prefix cache', () => {
   });
 
   property.prop(
-    { actions: fc.array(fc.record({ kind: fc.nat(4), which: fc.nat(5), amount: fc.nat(30) }), { maxLength: 120 }) },
+    { actions: fc.array(fc.record({ kind: fc.nat(5), which: fc.nat(5), amount: fc.nat(30) }), { maxLength: 120 }) },
     { numRuns: 200 },
   )('keeps its invariants and lends only what was published, whatever happens', ({ actions }) => {
     const kv = cacheOf(13);
@@ -162,8 +182,12 @@ describe('prefix cache', () => {
         kv.publish(slot.table, slot.text, Math.min(slot.table.length, 7), provenance);
       } else if (kind === 3) {
         kv.shrink(slot.table, Math.max(amount, slot.table.nodes.length * 4));
-      } else {
+      } else if (kind === 4) {
         kv.shrink(slot.table, 0);
+      } else if (amount === 0) {
+        for (const { table } of slots) kv.shrink(table, 0);
+        kv.clear();
+        origin.clear();
       }
       kv.check(slots.map(({ table }) => table));
     }

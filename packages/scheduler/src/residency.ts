@@ -77,6 +77,12 @@ export class Residency {
     this.preemptions++;
   }
 
+  /** All K/V is lost: every running sequence waits, and no block is worth anything to anybody. */
+  preemptAll(events: SequenceEvent[]): void {
+    for (const sequence of this.running) this.preempt(sequence, events);
+    this.kv.clear();
+  }
+
   /** True if one more may run; a paused sequence gives up its seat for one that can go on. */
   private makeSeat(events: SequenceEvent[]): boolean {
     if (this.running.length < this.maxRunning) return true;

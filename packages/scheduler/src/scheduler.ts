@@ -205,6 +205,24 @@ export class Scheduler {
     return this.takeEvents();
   }
 
+  /**
+   * The device went away in the step, and all K/V with it; nothing else is lost. The step has no effect. What ran waits
+   * in its old order and comes back by prefill, as after a preemption, on blocks that are all free. Returns the rollbacks
+   * of candidates that were shown. The next step is for another backend of the same sizes.
+   */
+  deviceLost(planned: PlannedStep): SequenceEvent[] {
+    this.land(planned);
+    this.residency.preemptAll(this.events);
+    return this.takeEvents();
+  }
+
+  /** Every open sequence ends with the error. No step may be in flight. */
+  failAll(error: StetError, nowMs: number): SequenceEvent[] {
+    assert(!this.inFlight, 'all sequences are failed while a step is in flight');
+    for (const sequence of [...this.sequences.values()]) this.finish(sequence, 'error', nowMs, this.events, error);
+    return this.takeEvents();
+  }
+
   stats(): SchedulerStats {
     const live = { ...this.totals };
     for (const sequence of this.sequences.values()) addCounters(live, sequence.stats(0));

@@ -1,28 +1,53 @@
 import { type Backend, type Draw, type Drawn, isStetError, StetError, type TokenSampler } from '@stet/backend';
 import type { SequenceEvent } from './events.js';
 import type { Scheduler } from './scheduler.js';
+import type { PlannedStep } from './step-plan.js';
+
+/** What a caller of `runStep` may want to do beside it. */
+export interface StepHooks {
+  /** Runs while the backend works: the time to tell others what the step before brought. */
+  readonly meanwhile?: () => void;
+  /**
+   * The backend said STET_ERR_DEVICE_LOST: the step had no effect, and what ran waits. To be called again only with a
+   * backend made anew. Without this hook a lost device is a failure like any other.
+   */
+  readonly deviceLost?: (error: StetError) => void;
+}
 
 /**
  * One step: plan, forward, draw, apply. The only place of this package that waits. A failing backend fails the requests
  * of the step, not the caller. Empty when nothing could run. Tokens are drawn by the backend where it offers that, else
- * by the scheduler: the same ones. `meanwhile` runs while the backend works: the time to tell others what the step
- * before brought.
+ * by the scheduler: the same ones.
  */
 export async function runStep(
   scheduler: Scheduler,
   backend: Pick<Backend, 'forward' | 'sampler'>,
   now: () => number,
-  meanwhile: () => void = () => {},
+  hooks: StepHooks = {},
 ): Promise<SequenceEvent[]> {
   const planned = scheduler.plan(now());
   const running = planned && backend.forward(planned.step).catch(asStetError);
-  meanwhile();
+  hooks.meanwhile?.();
   const result = await running;
   if (!planned || !result) return [];
-  if (isStetError(result)) return scheduler.fail(planned, result, now());
+  if (isStetError(result)) return giveUp(scheduler, planned, result, now, hooks);
   if (!backend.sampler) return scheduler.apply(planned, result, now());
   const drawn = await drawBy(backend.sampler, scheduler.draws(planned, result));
-  return isStetError(drawn) ? scheduler.fail(planned, drawn, now()) : scheduler.apply(planned, result, now(), drawn);
+  if (isStetError(drawn)) return giveUp(scheduler, planned, drawn, now, hooks);
+  return scheduler.apply(planned, result, now(), drawn);
+}
+
+function giveUp(
+  scheduler: Scheduler,
+  planned: PlannedStep,
+  error: StetError,
+  now: () => number,
+  { deviceLost }: StepHooks,
+): SequenceEvent[] {
+  if (error.code !== 'STET_ERR_DEVICE_LOST' || !deviceLost) return scheduler.fail(planned, error, now());
+  const events = scheduler.deviceLost(planned);
+  deviceLost(error);
+  return events;
 }
 
 async function drawBy(sampler: TokenSampler, draws: readonly Draw[]): Promise<readonly Drawn[] | StetError> {
