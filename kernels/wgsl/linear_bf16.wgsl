@@ -79,9 +79,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       for (var i = local; i < LANES * DEPTH * GROUPS; i += OUTPUTS * LANES) {
         let column = i % DEPTH;
         let rows = (i / DEPTH) & (GROUPS - 1u);
-        let from = i / (DEPTH * GROUPS);
-        tile[(from * DEPTH + column) * GROUPS + rows] =
-          inputs_at(firstRow + rows * 4u, lastRow, first + from * 256u + depth + column);
+        let segment = i / (DEPTH * GROUPS);
+        tile[(segment * DEPTH + column) * GROUPS + rows] =
+          inputs_at(firstRow + rows * 4u, lastRow, first + segment * 256u + depth + column);
       }
       workgroupBarrier();
       let start = first + lane * 256u + depth;
