@@ -1,6 +1,7 @@
 import { assertNever, StetError, type StetErrorCode } from '@stet/backend';
 import type { Engine } from '@stet/engine';
 import type { RawData, WebSocket } from 'ws';
+import type { Principal } from './auth/principal.js';
 import type { ServerLimits } from './limits.js';
 import type { Logger } from './logger.js';
 import { Outbox } from './outbox.js';
@@ -11,6 +12,7 @@ export interface ConnectionContext {
   readonly engine: Engine;
   readonly limits: ServerLimits;
   readonly logger: Logger;
+  readonly principal: Principal;
 }
 
 /** One WebSocket and the streams that it carries. */

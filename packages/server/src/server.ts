@@ -4,9 +4,12 @@ import type { Duplex } from 'node:stream';
 import { StetError } from '@stet/backend';
 import type { Engine } from '@stet/engine';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { type Authenticator, isRefusal, openDoor, type Principal } from './auth/principal.js';
 import { Connection } from './connection.js';
 import { isLoopbackHost, isOriginAllowed } from './hosts.js';
-import { type HttpState, handleHttp, httpError, type JsonResponse, notFound, pathOf, refuseUpgrade } from './http.js';
+import { httpError, type JsonResponse, notFound, pathOf, refuseUpgrade } from './http/responses.js';
+import { Router } from './http/router.js';
+import { type ServerState, stateRoutes } from './http/state-routes.js';
 import { resolveServerLimits, type ServerLimits } from './limits.js';
 import { type Logger, silentLogger } from './logger.js';
 import { closeCodes, DEFAULT_PORT, protocolLimits, STREAM_PATH, SUBPROTOCOL } from './protocol/index.js';
@@ -60,6 +63,7 @@ class StreamServer implements StetServer {
   readonly #limits: ServerLimits;
   readonly #logger: Logger;
   readonly #allowedOrigins: readonly string[] | undefined;
+  readonly #authenticator: Authenticator = openDoor;
   readonly #http: Server;
   readonly #webSockets: WebSocketServer;
   readonly #connections = new Set<Connection>();
@@ -71,7 +75,12 @@ class StreamServer implements StetServer {
     this.#limits = resolveServerLimits(limits);
     this.#allowedOrigins = allowedOrigins;
     this.#logger = logger ?? silentLogger;
-    this.#http = createHttpServer((request, response) => handleHttp(request, response, () => this.#state()));
+    const router = new Router({
+      routes: stateRoutes(() => this.#state()),
+      authenticator: this.#authenticator,
+      logger: this.#logger,
+    });
+    this.#http = createHttpServer((request, response) => void router.answer(request, response));
     this.#http.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head));
     this.#webSockets = new WebSocketServer(webSocketOptions(this.#limits));
   }
@@ -129,10 +138,9 @@ class StreamServer implements StetServer {
   }
 
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const refusal = this.#refusal(request);
-    if (refusal === undefined)
-      this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#onSocket(webSocket));
-    else refuseUpgrade(socket, refusal);
+    const admitted = this.#refusal(request) ?? this.#authenticator.authenticate(request);
+    if (isRefusal(admitted)) refuseUpgrade(socket, admitted);
+    else this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#onSocket(webSocket, admitted));
   }
 
   #refusal(request: IncomingMessage): JsonResponse | undefined {
@@ -148,13 +156,18 @@ class StreamServer implements StetServer {
     return undefined;
   }
 
-  #onSocket(socket: WebSocket): void {
+  #onSocket(socket: WebSocket, principal: Principal): void {
     if (socket.protocol !== '' && socket.protocol !== SUBPROTOCOL) {
       socket.on('error', () => socket.terminate());
       socket.close(closeCodes.unsupportedSubprotocol, 'STET_ERR_UNSUPPORTED');
       return;
     }
-    const connection = new Connection(socket, { engine: this.#engine, limits: this.#limits, logger: this.#logger });
+    const connection = new Connection(socket, {
+      engine: this.#engine,
+      limits: this.#limits,
+      logger: this.#logger,
+      principal,
+    });
     this.#connections.add(connection);
     void connection.finished.then(() => this.#connections.delete(connection));
     this.#logger.info({ sockets: this.#connections.size }, 'socket opened');
@@ -164,7 +177,7 @@ class StreamServer implements StetServer {
     for (const connection of this.#connections) connection.beat();
   }
 
-  #state(): HttpState {
+  #state(): ServerState {
     const { model, backend, fingerprint, contextLength } = this.#engine.info;
     return { phase: this.#closing === undefined ? 'ready' : 'closing', model, backend, fingerprint, contextLength };
   }

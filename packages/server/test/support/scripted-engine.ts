@@ -93,6 +93,7 @@ export class ScriptedEngine implements Engine {
       draftedTokens: 0,
       acceptedTokens: 0,
       preemptions: 0,
+      recreations: 0,
       committedTokens: this.#committedTokens,
       blocks: { free: 4096 - held, cached: 0, held, total: 4096 },
     };

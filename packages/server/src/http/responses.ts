@@ -1,7 +1,6 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { StetError, type StetErrorCode } from '@stet/backend';
-import { STREAM_PATH } from './protocol/index.js';
 
 /** An answer with a JSON body. */
 export interface JsonResponse {
@@ -10,21 +9,7 @@ export interface JsonResponse {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-type Route = () => JsonResponse;
-
-/** What the plain HTTP routes tell about the server. */
-export interface HttpState {
-  readonly phase: 'ready' | 'closing';
-  readonly model: string;
-  readonly backend: string;
-  readonly fingerprint: string;
-  readonly contextLength: number;
-}
-
-/** Answers a request that is no upgrade. */
-export function handleHttp(request: IncomingMessage, response: ServerResponse, state: () => HttpState): void {
-  const { status, body, headers } = answer(request, state);
-  request.resume();
+export function sendJson(response: ServerResponse, { status, body, headers }: JsonResponse): void {
   const text = JSON.stringify(body);
   response.writeHead(status, { ...jsonHeaders(text), ...headers }).end(text);
 }
@@ -52,38 +37,13 @@ export function httpError(
   return { status, headers, body: { error: { message: `${message}. ${hint}`, type, param: null, code } } };
 }
 
-/** The path of a request, without its query. */
-export function pathOf(request: IncomingMessage): string {
-  return (request.url ?? '/').split('?', 1)[0]!;
-}
-
 export function notFound(request: IncomingMessage): JsonResponse {
   return httpError(404, 'STET_ERR_NOT_FOUND', `there is nothing at ${pathOf(request).slice(0, 256)}`);
 }
 
-function answer(request: IncomingMessage, state: () => HttpState): JsonResponse {
-  const routes: Readonly<Record<string, Route>> = {
-    '/health': () => ({ status: 200, body: { status: 'ok' } }),
-    '/ready': () => ready(state()),
-    [STREAM_PATH]: upgradeRequired,
-  };
-  const path = pathOf(request);
-  if (!Object.hasOwn(routes, path)) return notFound(request);
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    return httpError(405, 'STET_ERR_METHOD_NOT_ALLOWED', `${request.method} is not allowed here`, {
-      Allow: 'GET, HEAD',
-    });
-  return routes[path]!();
-}
-
-function ready({ phase, ...model }: HttpState): JsonResponse {
-  return phase === 'ready'
-    ? { status: 200, body: { status: 'ready', ...model } }
-    : httpError(503, 'STET_ERR_SHUTTING_DOWN', 'the server is going away');
-}
-
-function upgradeRequired(): JsonResponse {
-  return httpError(426, 'STET_ERR_BAD_REQUEST', `${STREAM_PATH} speaks WebSocket only`, { Upgrade: 'websocket' });
+/** The path of a request, without its query. */
+export function pathOf(request: IncomingMessage): string {
+  return (request.url ?? '/').split('?', 1)[0]!;
 }
 
 function jsonHeaders(text: string): Record<string, string> {
