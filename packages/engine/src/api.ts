@@ -152,13 +152,15 @@ export interface EngineInfo {
 }
 
 export interface Engine {
+  /** Of the present backend: after a lost device, `device` and `memory` may be others; nothing else changes. */
   readonly info: EngineInfo;
   /**
    * Streams one request, which begins with the call. The iterator is pulled: commits that are not read are merged, and
    * a sequence whose unread tokens reach a limit is paused until they are read. Leaving the loop or aborting `signal`
    * cancels the request and frees its blocks; a request that has ended can still be read. Errors are thrown by the
    * iterator, never by the call: a refusal by the first read, a failure after what was committed before it. They are
-   * `StetError`s: BAD_REQUEST, CONTEXT_LENGTH, QUEUE_FULL, KV_CAPACITY, ABORTED, ENGINE_CLOSED, ….
+   * `StetError`s: BAD_REQUEST, CONTEXT_LENGTH, QUEUE_FULL, KV_CAPACITY, ABORTED, DEVICE_LOST,
+   * ENGINE_CLOSED, ….
    */
   generate(request: GenerateRequest, options?: { readonly signal?: AbortSignal }): AsyncIterableIterator<GenerateEvent>;
   /** Running totals, for benchmarks and monitoring. */
@@ -170,5 +172,7 @@ export interface Engine {
 
 /** The scheduler's totals, and the K/V blocks. */
 export interface EngineStats extends Omit<SchedulerStats, 'kv'> {
+  /** Times that a backend made anew took the place of one whose device was lost. */
+  readonly recreations: number;
   readonly blocks: Pick<SchedulerStats['kv'], 'free' | 'cached' | 'held' | 'total'>;
 }

@@ -1,16 +1,9 @@
-import {
-  assertNever,
-  type Backend,
-  type BackendFactory,
-  type BackendInfo,
-  type CanonicalShape,
-  NUMERICS_ID,
-  StetError,
-} from '@stet/backend';
-import { fingerprint, type LoadedModel } from '@stet/model';
-import { type Drafter, SAMPLER_VERSION, Scheduler, type VerifyPolicy } from '@stet/scheduler';
-import type { EngineInfo } from './api.js';
+import { type Backend, type BackendFactory, StetError } from '@stet/backend';
+import type { LoadedModel } from '@stet/model';
+import { type Drafter, Scheduler, type VerifyPolicy } from '@stet/scheduler';
+import { BackendKeeper } from './backend-keeper.js';
 import { CoreEngine, type StetEngine } from './engine.js';
+import { checkSuccessor, engineInfo } from './engine-info.js';
 import { type KvOptions, kvSize } from './kv-size.js';
 import { type EngineLimits, resolveLimits } from './limits.js';
 import { type LoadProgress, type ModelOption, type OpenModelOptions, openModel } from './open-model.js';
@@ -37,13 +30,19 @@ export interface CreateEngineOptions extends OpenModelOptions {
   /** `on` by default: prompts that begin alike share K/V. Changes no bit of a deterministic answer. */
   readonly prefixCache?: 'on' | 'off';
   readonly limits?: Partial<EngineLimits>;
+  /**
+   * What happens when the backend says that its device is gone. `recreate`, the default: a new one is made by the same
+   * factory and requests go on, with the same tokens where they are deterministic; `maxRecreations` of the limits bounds
+   * it. `fail`: they end with `STET_ERR_DEVICE_LOST`, and no more are taken.
+   */
+  readonly onDeviceLost?: 'recreate' | 'fail';
   /** Milliseconds, never going back; `performance.now` by default. */
   readonly clock?: () => number;
   /** What a chat template sees as today. */
   readonly date?: () => Date;
   /** Draws the seed of a request that has none: an integer in 0 .. 2^53 - 1; from the platform's entropy by default. */
   readonly randomSeed?: () => number;
-  /** Called as files are read, where the model is given by its path, and then as weights are loaded. */
+  /** Called as files are read, where the model is given by its path, and then as weights are loaded, for the first time. */
   readonly onProgress?: (progress: LoadProgress) => void;
   /** Makes creation reject with `STET_ERR_ABORTED`. */
   readonly signal?: AbortSignal;
@@ -62,37 +61,62 @@ export async function createEngine(options: CreateEngineOptions): Promise<StetEn
   let backend: Backend | undefined;
   try {
     const limits = resolveLimits(options.limits);
-    backend = await options.backend({
+    const maxRecreations = recreationsOf(options.onDeviceLost, limits);
+    const load = {
       plan: model.plan,
       weights: model.weights,
       weightsKey: weightsKey(model),
       ...kvSize(model.plan, options.kv),
       maxRows: limits.maxRows,
+    };
+    backend = await options.backend({
+      ...load,
       ...(onProgress && { onProgress: (done, total) => onProgress({ phase: 'weights', done, total }) }),
       ...(signal && { signal }),
     });
     const { clock = () => performance.now() } = options;
     const policy = await choosePolicy(options.policy, backend, limits.maxRunning, { clock, ...(signal && { signal }) });
-    return assemble({ model, backend, limits, policy, clock }, options);
+    const keeper = new BackendKeeper(backend, {
+      create: (closing) => options.backend({ ...load, signal: closing }),
+      check: (lost, made) => checkSuccessor(model, lost, made),
+      maxRecreations,
+      recreationWaitMs: limits.recreationWaitMs,
+    });
+    return assemble({ model, keeper, limits, policy, clock }, options);
   } catch (error) {
     await Promise.allSettled([backend?.close(), model.close()]);
     throw error;
   }
 }
 
+function recreationsOf(option: CreateEngineOptions['onDeviceLost'], { maxRecreations }: EngineLimits): number {
+  switch (option) {
+    case undefined:
+    case 'recreate':
+      return maxRecreations;
+    case 'fail':
+      return 0;
+    default:
+      return refuse(option);
+  }
+}
+
+function refuse(option: never): never {
+  throw new StetError('STET_ERR_BAD_REQUEST', `onDeviceLost is ${JSON.stringify(option)}: there are recreate and fail`);
+}
+
 interface Parts {
   readonly model: LoadedModel;
-  readonly backend: Backend;
+  readonly keeper: BackendKeeper;
   readonly limits: EngineLimits;
   readonly policy: VerifyPolicy;
   readonly clock: () => number;
 }
 
-function assemble({ model, backend, limits, policy, clock }: Parts, options: CreateEngineOptions): StetEngine {
-  const { info } = backend;
+function assemble({ model, keeper, limits, policy, clock }: Parts, options: CreateEngineOptions): StetEngine {
   const { date = () => new Date(), randomSeed = drawSeed, drafter } = options;
   const scheduler = new Scheduler({
-    ...info,
+    ...keeper.backend.info,
     policy,
     ...(drafter && { drafter }),
     limits: {
@@ -104,8 +128,8 @@ function assemble({ model, backend, limits, policy, clock }: Parts, options: Cre
     ...(options.prefixCache && { prefixCache: options.prefixCache }),
   });
   return new CoreEngine({
-    info: engineInfo(model, info, policy, drafter),
-    backend,
+    keeper,
+    describe: (info) => engineInfo(model, info, policy, drafter),
     scheduler,
     text: createModelText(model, date),
     limits,
@@ -113,70 +137,6 @@ function assemble({ model, backend, limits, policy, clock }: Parts, options: Cre
     drawSeed: randomSeed,
     release: () => model.close(),
   });
-}
-
-const GUARANTEES = { portable: 'portable', 'fixed-shape': 'same-build', none: 'seeded' } as const;
-
-function engineInfo(
-  model: LoadedModel,
-  info: BackendInfo,
-  policy: VerifyPolicy,
-  drafter: Drafter | undefined,
-): EngineInfo {
-  return {
-    model: model.name,
-    backend: info.name,
-    device: info.device,
-    fingerprint: fingerprintOf(model, info),
-    contextLength: info.contextLength,
-    vocabSize: info.vocabSize,
-    deterministic: info.canonical,
-    guarantee: GUARANTEES[info.canonical],
-    policy: policy.name,
-    ...(drafter && { drafter: drafter.name }),
-    memory: info.memory,
-  };
-}
-
-/** The fingerprint that a model has on every backend of portable numerics. */
-export function portableFingerprint(model: Pick<LoadedModel, 'digest' | 'plan'>): string {
-  return fingerprint({ ...modelParts(model), numericsId: NUMERICS_ID });
-}
-
-function modelParts({ digest, plan }: Pick<LoadedModel, 'digest' | 'plan'>) {
-  return { digest, plan, samplerVersion: SAMPLER_VERSION };
-}
-
-/** Portable numerics depend on nothing but the model; without them the backend, its device and its shape matter too. */
-function fingerprintOf(model: LoadedModel, info: BackendInfo): string {
-  const parts = modelParts(model);
-  const place = { backend: info.name, device: info.device };
-  switch (info.canonical) {
-    case 'portable':
-      if (info.numerics === null)
-        throw new StetError(
-          'STET_ERR_UNSUPPORTED',
-          `the backend ${info.name} names no numerics for its canonical schedule`,
-        );
-      return fingerprint({ ...parts, numericsId: info.numerics });
-    case 'fixed-shape': {
-      const { sequenceCount, windowTokens } = shapeOf(info);
-      return fingerprint({
-        ...parts,
-        numericsId: 'fixed-shape',
-        extra: { ...place, shape: `${sequenceCount}x${windowTokens}` },
-      });
-    }
-    case 'none':
-      return fingerprint({ ...parts, numericsId: 'none', extra: place });
-    default:
-      return assertNever(info.canonical);
-  }
-}
-
-function shapeOf(info: BackendInfo): CanonicalShape {
-  if (info.canonicalShape) return info.canonicalShape;
-  throw new StetError('STET_ERR_UNSUPPORTED', `the backend ${info.name} has a fixed shape and does not say which`);
 }
 
 /** 53 bits of the platform's entropy. */

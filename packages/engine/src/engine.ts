@@ -1,6 +1,7 @@
-import { assert, type Backend, StetError } from '@stet/backend';
+import { assert, type BackendInfo, StetError } from '@stet/backend';
 import type { Scheduler, SequenceEvent } from '@stet/scheduler';
 import type { Engine, EngineInfo, EngineStats, GenerateEvent, GenerateRequest } from './api.js';
+import type { BackendKeeper } from './backend-keeper.js';
 import { deriveSeed } from './derive-seed.js';
 import type { EngineLimits } from './limits.js';
 import { ChatCompletions } from './openai/chat-completions.js';
@@ -13,8 +14,9 @@ import { RequestSession, type SessionHost } from './request/session.js';
 import { StepLoop } from './step-loop.js';
 
 export interface EngineParts {
-  readonly info: EngineInfo;
-  readonly backend: Backend;
+  readonly keeper: BackendKeeper;
+  /** The engine on such a backend. */
+  readonly describe: (info: BackendInfo) => EngineInfo;
   readonly scheduler: Scheduler;
   readonly text: ModelText;
   readonly limits: EngineLimits;
@@ -33,32 +35,34 @@ export interface StetEngine extends Engine {
 
 /** One model on one backend behind one scheduler: requests go in as text or ids, streams of events come out. */
 export class CoreEngine implements StetEngine {
-  readonly info: EngineInfo;
   readonly chat: { readonly completions: ChatCompletions };
   readonly completions: TextCompletions;
   readonly #parts: EngineParts;
   readonly #loop: StepLoop;
   readonly #host: SessionHost;
   readonly #sessions = new Map<string, OpenSession>();
+  #info: EngineInfo;
   #requestCount = 0;
   /** Why no request is taken any more. */
   #refusal: StetError | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(parts: EngineParts) {
-    const { scheduler, backend, clock, info, limits, text } = parts;
-    this.info = info;
+    const { scheduler, keeper, clock, describe, limits, text } = parts;
+    const info = describe(keeper.backend.info);
+    this.#info = info;
     this.#parts = parts;
     this.#loop = new StepLoop({
       scheduler,
-      backend,
+      backend: () => keeper.backend,
       clock,
       onEvents: (events) => this.#dispatch(events),
+      recover: (lost) => this.#recover(lost),
       onBroken: (error) => this.#giveUp(error),
     });
     this.#host = {
       fingerprint: info.fingerprint,
-      numerics: backend.info.numerics ?? 'none',
+      numerics: keeper.backend.info.numerics ?? 'none',
       level: info.guarantee,
       maxUnreadTokens: limits.maxUnreadTokens,
       tokenText: (token) => text.tokenText(token),
@@ -78,6 +82,10 @@ export class CoreEngine implements StetEngine {
     };
     this.chat = { completions: new ChatCompletions(completionHost) };
     this.completions = new TextCompletions(completionHost);
+  }
+
+  get info(): EngineInfo {
+    return this.#info;
   }
 
   generate(
@@ -111,7 +119,7 @@ export class CoreEngine implements StetEngine {
   stats(): EngineStats {
     const { kv, ...totals } = this.#parts.scheduler.stats();
     const { free, cached, held, total } = kv;
-    return { ...totals, blocks: { free, cached, held, total } };
+    return { ...totals, recreations: this.#parts.keeper.recreations, blocks: { free, cached, held, total } };
   }
 
   close(): Promise<void> {
@@ -124,10 +132,11 @@ export class CoreEngine implements StetEngine {
   }
 
   #prepare(request: GenerateRequest, defaultMaxTokens: number): PreparedRequest {
-    const { text, limits, backend, drawSeed } = this.#parts;
+    const { text, limits, keeper, drawSeed } = this.#parts;
     const { vocabSize, contextLength } = this.info;
     const id = `g${this.#requestCount++}`;
-    const context = { text, limits, vocabSize, contextLength, backend: backend.info, drawSeed, defaultMaxTokens };
+    const backend = keeper.backend.info;
+    const context = { text, limits, vocabSize, contextLength, backend, drawSeed, defaultMaxTokens };
     return prepareRequest(id, request, context);
   }
 
@@ -159,6 +168,7 @@ export class CoreEngine implements StetEngine {
   }
 
   #dispatch(events: readonly SequenceEvent[]): void {
+    if (events.some((event) => event.kind === 'commit')) this.#parts.keeper.noteCommit();
     for (const [id, own] of eventsBySequence(events)) {
       const open = this.#sessions.get(id);
       if (!open) continue;
@@ -186,6 +196,20 @@ export class CoreEngine implements StetEngine {
     return open?.session;
   }
 
+  /** Requests wait while a backend is made in place of the lost one. Where none can be, they end with the reason, and so do later ones. */
+  async #recover(lost: StetError): Promise<'recovered' | 'gone'> {
+    const { keeper, describe, scheduler, clock } = this.#parts;
+    try {
+      await keeper.replace(lost);
+    } catch (error) {
+      this.#refusal ??= toStetError(error);
+      this.#dispatch(scheduler.failAll(this.#refusal, clock()));
+      return 'gone';
+    }
+    this.#info = describe(keeper.backend.info);
+    return 'recovered';
+  }
+
   /** The scheduler cannot be trusted any more, so it is not asked to abort anything. */
   #giveUp(error: StetError): void {
     this.#refusal ??= error;
@@ -196,9 +220,11 @@ export class CoreEngine implements StetEngine {
     const error = new StetError('STET_ERR_ENGINE_CLOSED', 'the engine was closed');
     this.#refusal = error;
     for (const id of [...this.#sessions.keys()]) this.#cancel(id, error);
+    const { keeper } = this.#parts;
+    keeper.stop(error);
     await this.#loop.stop();
     try {
-      await this.#parts.backend.close();
+      await keeper.close();
     } finally {
       await this.#parts.release();
     }

@@ -12,9 +12,10 @@ export {
 } from '@stet/scheduler';
 export * from './api.js';
 export { type CalibrationOptions, calibrate } from './calibrate.js';
-export { type CreateEngineOptions, createEngine, portableFingerprint } from './create-engine.js';
+export { type CreateEngineOptions, createEngine } from './create-engine.js';
 export { deriveSeed } from './derive-seed.js';
 export type { StetEngine } from './engine.js';
+export { portableFingerprint } from './engine-info.js';
 export { HashChain, hashPrompt } from './hash-chain.js';
 export { type KvOptions, type KvSize, kvSize } from './kv-size.js';
 export { defaultLimits, type EngineLimits } from './limits.js';

@@ -19,6 +19,10 @@ export interface EngineLimits {
   readonly maxTopLogprobs: number;
   /** `n` of an OpenAI-shaped call: answers to one prompt. */
   readonly maxChoices: number;
+  /** Times in a row that a lost device is answered by a new backend before the engine gives up; a commit begins anew. */
+  readonly maxRecreations: number;
+  /** Milliseconds before the second re-creation in a row, twice as many before each further one; the first begins at once. */
+  readonly recreationWaitMs: number;
   /** What `maxTokens` is when a request does not say, if the context has room for it. */
   readonly defaultMaxTokens: number;
 }
@@ -35,6 +39,8 @@ export const defaultLimits: EngineLimits = {
   maxLogitBiases: 1024,
   maxTopLogprobs: 20,
   maxChoices: 16,
+  maxRecreations: 3,
+  recreationWaitMs: 500,
   defaultMaxTokens: 256,
 };
 

@@ -1,14 +1,17 @@
 import { assert, type Backend, type StetError } from '@stet/backend';
-import { runStep, type Scheduler, type SequenceEvent } from '@stet/scheduler';
+import { runStep, type Scheduler, type SequenceEvent, type StepHooks } from '@stet/scheduler';
 import { createMacrotask } from './macrotask.js';
 import { toStetError } from './request/event-stream.js';
 
 export interface StepLoopOptions {
   readonly scheduler: Scheduler;
-  readonly backend: Backend;
+  /** The one that runs the next step. */
+  readonly backend: () => Backend;
   readonly clock: () => number;
   /** The events of one step. */
   readonly onEvents: (events: readonly SequenceEvent[]) => void;
+  /** The device is lost, and its step had no effect. Resolves when `backend` gives another, or with `gone` when no step will follow. */
+  readonly recover: (lost: StetError) => Promise<'recovered' | 'gone'>;
   /** Our own mistake: the scheduler cannot be trusted any more and no step will follow. */
   readonly onBroken: (error: StetError) => void;
 }
@@ -44,31 +47,34 @@ export class StepLoop {
   }
 
   async #run(): Promise<void> {
-    const { scheduler, backend, clock, onEvents } = this.#options;
+    const { scheduler, backend, clock, onEvents, recover } = this.#options;
     // Requests that arrive in the same turn share the first step.
     await Promise.resolve();
     let idlePlans = 0;
-    const counted: Pick<Backend, 'forward' | 'sampler'> = {
-      ...(backend.sampler && { sampler: backend.sampler }),
-      forward: (step) => {
-        idlePlans = 0;
-        return backend.forward(step);
-      },
-    };
     let events: readonly SequenceEvent[] = [];
     const report = () => {
       const due = events;
       events = [];
       if (due.length > 0) onEvents(due);
     };
+    const losses: StetError[] = [];
+    const hooks: StepHooks = { meanwhile: report, deviceLost: (error) => losses.push(error) };
     const canGoOn = () => scheduler.hasWork && !this.#isStopped;
     // A report may make work: a stream that is read again, a request that follows another.
     do {
       while (canGoOn()) {
         assert(idlePlans++ < MAX_IDLE_PLANS, 'the scheduler has work and plans no step');
-        events = await runStep(scheduler, counted, clock, report);
+        const noteForward = () => {
+          idlePlans = 0;
+        };
+        events = await runStep(scheduler, watched(backend(), noteForward), clock, hooks);
+        const lost = losses.pop();
         // With no step to hide behind, at once.
-        if (!canGoOn()) report();
+        if (lost || !canGoOn()) report();
+        if (lost && (await recover(lost)) === 'gone') {
+          this.#isStopped = true;
+          return;
+        }
         await this.#macrotask.wait();
       }
       // The work may have been aborted meanwhile; what the last step brought to others is still to be told.
@@ -76,4 +82,15 @@ export class StepLoop {
     } while (canGoOn());
     this.#running = undefined;
   }
+}
+
+/** The backend, with word of every step that reaches it. */
+function watched(backend: Backend, onForward: () => void): Pick<Backend, 'forward' | 'sampler'> {
+  return {
+    ...(backend.sampler && { sampler: backend.sampler }),
+    forward: (step) => {
+      onForward();
+      return backend.forward(step);
+    },
+  };
 }

@@ -1,4 +1,4 @@
-import type { Backend } from '@stet/backend';
+import type { Backend, BackendLoad } from '@stet/backend';
 import type { LoadedModel, Tokenizer } from '@stet/model';
 import { createFakeBackend, type FakeBackend, type FakeBackendOptions, fakeLoad } from '@stet/testing';
 import { type CreateEngineOptions, createEngine, type GenerateEvent, type StetEngine } from '../src/index.js';
@@ -34,13 +34,20 @@ export interface FakeEngineOptions extends FakeBackendOptions {
   readonly model?: Partial<LoadedModel>;
   readonly pieces?: readonly string[];
   readonly contextLength?: number;
+  /** Runs before each backend is made, the first one (0) too; may refuse it. */
+  readonly beforeCreate?: (creation: number, load: BackendLoad) => void | Promise<void>;
   /** What the engine gets in place of the fake backend. */
-  readonly wrap?: (backend: Backend) => Backend;
+  readonly wrap?: (backend: Backend, creation: number) => Backend;
 }
 
 export interface FakeEngine extends AsyncDisposable {
   readonly engine: StetEngine;
+  /** The latest one. */
   readonly backend: FakeBackend;
+  /** Backends that the engine asked for. */
+  readonly creations: () => number;
+  /** Bytes of all backends that are not closed. */
+  readonly liveBytes: () => number;
   /** Calls of the model's `close`. */
   readonly closedModels: () => number;
 }
@@ -50,10 +57,12 @@ export interface FakeEngine extends AsyncDisposable {
  * cheapest on a toy, which `auto` would find out, shows nothing of them.
  */
 export async function fakeEngine(options: FakeEngineOptions = {}): Promise<FakeEngine> {
-  const { engine: engineOptions, model, pieces = [], contextLength = 256, wrap = (one) => one, ...fake } = options;
+  const { engine: engineOptions, model, pieces = [], contextLength = 256, ...rest } = options;
+  const { wrap = (one) => one, beforeCreate, ...fake } = rest;
   const tokenizer = byteTokenizer(pieces);
   const load = fakeLoad({ vocabSize: tokenizer.vocabSize, contextLength });
   let closedModels = 0;
+  let creations = 0;
   let backend: FakeBackend | undefined;
   const create = createFakeBackend(fake);
   const engine = await createEngine({
@@ -74,8 +83,10 @@ export async function fakeEngine(options: FakeEngineOptions = {}): Promise<FakeE
       ...model,
     },
     backend: async (given) => {
+      const creation = creations++;
+      await beforeCreate?.(creation, given);
       backend = await create(given);
-      return wrap(backend);
+      return wrap(backend, creation);
     },
     kv: { blockCount: 64 },
     policy: 'dvr',
@@ -83,7 +94,11 @@ export async function fakeEngine(options: FakeEngineOptions = {}): Promise<FakeE
   });
   return {
     engine,
-    backend: backend!,
+    get backend() {
+      return backend!;
+    },
+    creations: () => creations,
+    liveBytes: () => create.liveBytes(),
     closedModels: () => closedModels,
     [Symbol.asyncDispose]: () => engine.close(),
   };

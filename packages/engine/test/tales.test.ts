@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { BackendFactory } from '@stet/backend';
+import { type BackendFactory, StetError } from '@stet/backend';
 import { cpuFeatures, createCpuBackend, liveBytes } from '@stet/backend-cpu';
 import { loadModelFolder } from '@stet/model/node';
 import { createReferenceBackend } from '@stet/reference';
@@ -70,6 +70,28 @@ describe('the embedded model on the reference backend', () => {
     const stopped = await readAll(engine.generate({ prompt, maxTokens, stop }));
     expect(stopped.text).toBe(answer.text.slice(0, answer.text.indexOf(stop)));
     expect(stopped.done.finishReason).toBe('stop');
+  });
+
+  it('goes on with the same bits on a new backend, which reads the weights again', { timeout: 120_000 }, async () => {
+    const request = { ...SAMPLED, maxTokens: 8 };
+    let creations = 0;
+    const losing: BackendFactory = async (load) => {
+      const backend = await createReferenceBackend(load);
+      const isLost = creations++ === 0;
+      let forwards = 0;
+      return {
+        info: backend.info,
+        forward: async (step) => {
+          if (isLost && ++forwards > 5) throw new StetError('STET_ERR_DEVICE_LOST', 'the device fell off');
+          return backend.forward(step);
+        },
+        close: () => backend.close(),
+      };
+    };
+    await using calm = await talesEngine(createReferenceBackend);
+    await using engine = await talesEngine(losing);
+    expect(bitsOf(await readAll(engine.generate(request)))).toBe(bitsOf(await readAll(calm.generate(request))));
+    expect([engine.stats().recreations, creations]).toEqual([1, 2]);
   });
 });
 
