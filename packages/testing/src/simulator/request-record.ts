@@ -17,7 +17,7 @@ export class RequestRecord {
   paused = false;
   /** The open request whose prefill this one waits for, if it does. */
   waitsFor: () => RequestRecord | undefined = () => undefined;
-  /** Times the simulator took its blocks. */
+  /** Times the simulator took its blocks, or its device, as far as it knows. */
   preemptionsAsked = 0;
   /** Tokens that the fast schedule gave and no window has verified, in the epoch of the sequence. */
   candidates: number[] = [];
@@ -44,6 +44,11 @@ export class RequestRecord {
   get mayRun(): boolean {
     const sibling = this.waitsFor();
     return !this.paused && (sibling === undefined || sibling.paused || sibling.answer.output.length > 0);
+  }
+
+  /** Provisional tokens that are neither committed nor withdrawn. */
+  get shownCount(): number {
+    return this.provisional.length;
   }
 
   /** A sequence whose blocks were taken since has dropped its candidates. */

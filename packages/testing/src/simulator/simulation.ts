@@ -64,8 +64,7 @@ export class Simulation {
     const result = await this.forward(planned);
     if (world.swarm.mismatchRate === 0)
       must(world.fake.injectedMismatches === injectedMismatches, 'a mismatch was injected');
-    if (isStetError(result)) this.fail(planned, result);
-    else this.apply(planned, result);
+    this.land(planned, result);
     world.isInFlight = false;
     world.disturbed.clear();
     world.check();
@@ -98,12 +97,13 @@ export class Simulation {
     const { chances } = world.swarm;
     const isLate = this.mood === 'storm' && random.chance(chances.late);
     const fails = this.mood === 'storm' && random.chance(chances.failure);
-    const error = new StetError('STET_ERR_BACKEND_FAILED', `the device failed in step ${world.tally.steps}`);
-    if (fails) world.fake.failNext(error);
+    const code = this.losesDevice() ? 'STET_ERR_DEVICE_LOST' : fails ? 'STET_ERR_BACKEND_FAILED' : undefined;
+    const error = code && new StetError(code, `the device failed in step ${world.tally.steps}`);
+    if (error) world.fake.failNext(error);
     if (isLate) world.fake.hold();
     world.isInFlight = true;
     const settled = world.backend.forward(planned.step).catch((reason: unknown) => {
-      if (reason === error) return error;
+      if (error && reason === error) return error;
       throw reason;
     });
     // Marks the promise as handled: a violation in flight must not surface as an unhandled rejection too.
@@ -114,10 +114,32 @@ export class Simulation {
     return settled;
   }
 
+  private land(planned: PlannedStep, result: StepResult | StetError): void {
+    if (!isStetError(result)) this.apply(planned, result);
+    else if (result.code === 'STET_ERR_DEVICE_LOST') this.loseDevice(planned);
+    else this.fail(planned, result);
+  }
+
   private apply(planned: PlannedStep, result: StepResult): void {
     const { world } = this;
+    if (this.losesDevice()) {
+      world.scheduler.draws(planned, result);
+      this.loseDevice(planned);
+      return;
+    }
     noteCandidates(planned, result, (id) => (world.disturbed.has(id) ? undefined : world.open.get(id)));
     world.note(world.scheduler.apply(planned, result, world.nowMs));
+  }
+
+  /** Half of the losses come before a step's result, half after it. */
+  private losesDevice(): boolean {
+    return this.mood === 'storm' && this.random.chance(this.world.swarm.chances.deviceLoss / 2);
+  }
+
+  /** The world goes on until there is another one. */
+  private loseDevice(planned: PlannedStep): void {
+    this.world.loseDevice(planned);
+    for (let rounds = this.random.below(5); rounds > 0; rounds--) this.happen();
   }
 
   /** The requests of the step end with the error, but for those that were disturbed meanwhile, and no others. */

@@ -48,6 +48,8 @@ export interface Chances {
   readonly resume: number;
   readonly policy: number;
   readonly failure: number;
+  /** The device goes away in a step, half the time as its tokens are drawn, and a new one comes some rounds later. */
+  readonly deviceLoss: number;
   /** The result of a step comes some rounds late; whatever disturbs happens meanwhile. */
   readonly late: number;
   readonly clockJump: number;
@@ -154,6 +156,7 @@ function drawChances(random: SeededRandom): Chances {
     stops: some(0.4, 1),
     provisional: some(0.3, 1),
     logprobs: some(0.3, 1),
+    deviceLoss: some(0.002, 0.02),
   };
 }
 

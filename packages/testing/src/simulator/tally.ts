@@ -12,6 +12,8 @@ export interface Tally {
   abortedBetween: number;
   failedSteps: number;
   failedRequests: number;
+  deviceLosses: number;
+  rebuiltSequences: number;
   retries: number;
   refusals: number;
   queueFull: number;
@@ -45,6 +47,8 @@ export function emptyTally(): Tally {
     abortedBetween: 0,
     failedSteps: 0,
     failedRequests: 0,
+    deviceLosses: 0,
+    rebuiltSequences: 0,
     retries: 0,
     refusals: 0,
     queueFull: 0,

@@ -1,6 +1,6 @@
 import type { Backend } from '@stet/backend';
 import { isStetError } from '@stet/backend';
-import { Scheduler, type SequenceEvent } from '@stet/scheduler';
+import { type PlannedStep, Scheduler, type SequenceEvent } from '@stet/scheduler';
 import type { FakeBackend } from '../fake/fake-backend.js';
 import { manualClock } from '../manual-clock.js';
 import { type SeededRandom, seededRandom } from '../random.js';
@@ -115,6 +115,31 @@ export class World {
     record.preemptionsAsked++;
     this.liveness.preempted(record);
     this.tally.preemptionsAsked++;
+  }
+
+  /** The device goes away in the step, and every K/V row with it; nothing else may be lost. */
+  loseDevice(planned: PlannedStep): void {
+    const before = this.scheduler.stats();
+    this.trace.write(`t=${this.nowMs} device lost`);
+    const ids = new Set(planned.runs.map((run) => run.sequence.id));
+    this.fake.poison(Array.from({ length: this.swarm.blockCount }, (_, block) => block));
+    const events = this.scheduler.deviceLost(planned);
+    this.isInFlight = false;
+    for (const { kind, id } of events) must(kind === 'rollback', `a lost device caused a ${kind}`, id);
+    this.note(events);
+    const after = this.scheduler.stats();
+    must(after.running === 0, `${after.running} run on a lost device`);
+    must(after.waiting === before.running + before.waiting, 'a sequence was lost with its device');
+    must(after.kv.free === after.kv.total, `${after.kv.total - after.kv.free} blocks outlived their device`);
+    must(after.preemptions === before.preemptions + before.running, 'what a lost device stopped is not counted');
+    for (const record of this.open.values()) {
+      must(record.shownCount === 0, 'provisional tokens outlived their device', record.id);
+      if (ids.has(record.id) && !this.disturbed.has(record.id)) record.preemptionsAsked++;
+      this.liveness.preempted(record);
+    }
+    this.disturbed.clear();
+    this.tally.deviceLosses++;
+    this.tally.rebuiltSequences += before.running;
   }
 
   pause(record: RequestRecord): void {
