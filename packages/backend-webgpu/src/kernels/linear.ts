@@ -21,9 +21,12 @@ export interface LinearOperands {
   readonly output: GPUBuffer;
 }
 
+/** Variants have the same bits on any number of rows; which one runs is a matter of speed, chosen by the shape alone. */
+export type LinearVariant = 'row' | 'few' | 'many';
+
 /** How a workgroup is laid out: `outputs` neighbouring outputs, for each of which `lanes` invocations share the segments of K. */
 interface Variant {
-  readonly kind: 'row' | 'few' | 'some' | 'many';
+  readonly kind: LinearVariant;
   readonly rows: number;
   readonly outputs: number;
   readonly lanes: number;
@@ -32,17 +35,18 @@ interface Variant {
 const variants: readonly Variant[] = [
   { kind: 'row', rows: 1, outputs: 32, lanes: 8 },
   { kind: 'few', rows: 4, outputs: 32, lanes: 4 },
-  { kind: 'some', rows: 8, outputs: 32, lanes: 4 },
   { kind: 'many', rows: 8, outputs: 64, lanes: 1 },
 ];
 
-/** With this many outputs of all rows together there is work enough without sharing K. */
+/**
+ * From so many outputs of all rows together on there is work enough for a large GPU without sharing K. Below it weights that several
+ * workgroups read stay in a cache.
+ */
 const MANY_OUTPUTS = 2 ** 17;
 
-function variantOf(rowCount: number, outputCount: number): Variant['kind'] {
-  if (rowCount <= 1) return 'row';
-  if (rowCount <= 4) return 'few';
-  return rowCount * outputCount < MANY_OUTPUTS ? 'some' : 'many';
+export function linearVariant(rowCount: number, outputCount: number): LinearVariant {
+  if (rowCount === 1) return 'row';
+  return rowCount <= 4 || rowCount * outputCount < MANY_OUTPUTS ? 'few' : 'many';
 }
 
 const kernels: Readonly<Record<WeightFormat, readonly Kernel[]>> = {
@@ -55,20 +59,28 @@ function kernelsOf(name: string, rowText: string, text: string): Kernel[] {
   return variants.map(({ kind, rows, outputs, lanes }) =>
     rows === 1
       ? new Kernel(`${name}_row`, rowText)
-      : new Kernel(`${name}, ${kind} rows`, text, { GROUPS: rows / 4, OUTPUTS: outputs, LANES: lanes }),
+      : new Kernel(`${name}_${kind}`, text, { GROUPS: rows / 4, OUTPUTS: outputs, LANES: lanes }),
   );
 }
 
-/** The canonical linear: for each part of the weight one call a variant, of which the row count lets one run. */
-export function linearCalls(operands: LinearOperands): KernelCall[] {
-  return operands.weight.parts.flatMap((part) => variants.map((_, i) => partCall(operands, part, i)));
+export const linearVariants: readonly LinearVariant[] = variants.map(({ kind }) => kind);
+
+/** The canonical linear: for each part of the weight one call a variant, of which the row count lets one run; or `forced` alone. */
+export function linearCalls(operands: LinearOperands, forced?: LinearVariant): KernelCall[] {
+  const choose = (rowCount: number): LinearVariant => forced ?? linearVariant(rowCount, operands.weight.rows);
+  return operands.weight.parts.flatMap((part) => variants.map((_, i) => partCall(operands, part, i, choose)));
 }
 
-function partCall(operands: LinearOperands, part: MatrixPart, index: number): KernelCall {
+function partCall(
+  operands: LinearOperands,
+  part: MatrixPart,
+  index: number,
+  choose: (rowCount: number) => LinearVariant,
+): KernelCall {
   const { weight, bias } = operands;
   const { rows, outputs, kind } = variants[index]!;
   const workgroups = ({ rowCount }: BatchSize): Workgroups =>
-    rowCount > 0 && variantOf(rowCount, weight.rows) === kind
+    rowCount > 0 && choose(rowCount) === kind
       ? acrossRows(Math.ceil(part.rowCount / outputs), Math.ceil(rowCount / rows))
       : [0, 0, 0];
   return {
