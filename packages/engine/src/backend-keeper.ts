@@ -8,9 +8,11 @@ export interface BackendKeeperOptions {
   readonly check: (lost: BackendInfo, made: BackendInfo) => void;
   /** Times that a backend is made anew while no step commits anything. */
   readonly maxRecreations: number;
-  /** Before the second of them in a row, twice as long before each further one; the first begins at once. */
+  /** Before the second of them in a row, twice as long before each further one, a minute at most; the first begins at once. */
   readonly recreationWaitMs: number;
 }
+
+const LONGEST_WAIT_MS = 60_000;
 
 /** The backend of an engine, and a new one in its place when its device is lost. */
 export class BackendKeeper {
@@ -77,7 +79,7 @@ export class BackendKeeper {
     let reason: unknown = lost;
     while (this.#triesInARow < maxRecreations) {
       const waitMs = this.#triesInARow === 0 ? 0 : recreationWaitMs * 2 ** (this.#triesInARow - 1);
-      await sleep(waitMs, signal);
+      await sleep(Math.min(waitMs, LONGEST_WAIT_MS), signal);
       this.#triesInARow++;
       try {
         return await create(signal);

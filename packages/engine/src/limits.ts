@@ -21,7 +21,7 @@ export interface EngineLimits {
   readonly maxChoices: number;
   /** Times in a row that a lost device is answered by a new backend before the engine gives up; a commit begins anew. */
   readonly maxRecreations: number;
-  /** Milliseconds before the second re-creation in a row, twice as many before each further one; the first begins at once. */
+  /** Milliseconds before the second re-creation in a row, twice as many before each further one, a minute at most; the first begins at once. */
   readonly recreationWaitMs: number;
   /** What `maxTokens` is when a request does not say, if the context has room for it. */
   readonly defaultMaxTokens: number;
