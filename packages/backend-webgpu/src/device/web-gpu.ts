@@ -143,22 +143,22 @@ export class WebGpu {
       })),
     });
     const module = device.createShaderModule({ label: kernel.name, code });
-    const { messages } = await module.getCompilationInfo();
+    const { messages } = await this.unlessLost(module.getCompilationInfo());
     const errors = messages.filter(({ type }) => type === 'error');
     if (errors.length > 0) {
       const lines = errors.map(({ lineNum, message }) => `line ${lineNum}: ${message}`);
       throw new StetError('STET_ERR_BACKEND_FAILED', `the kernel ${kernel.name} does not compile: ${lines.join('; ')}`);
     }
     try {
-      const pipeline = await device.createComputePipelineAsync({
+      const making = device.createComputePipelineAsync({
         label: kernel.name,
         layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
         compute: { module, entryPoint: 'main' },
       });
+      const pipeline = await this.unlessLost(making);
       return { kernel, layout, pipeline };
     } catch (cause) {
-      this.checkAlive();
-      throw new StetError('STET_ERR_BACKEND_FAILED', `the device refuses the kernel ${kernel.name}`, { cause });
+      throw await lossOf(this, cause, `the device refuses the kernel ${kernel.name}`);
     }
   }
 

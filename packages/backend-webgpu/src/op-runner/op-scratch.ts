@@ -64,7 +64,7 @@ export class OpScratch {
     pass.end();
     encoder.copyBufferToBuffer(output, 0, readback, 0, byteCount);
     device.queue.submit([encoder.finish()]);
-    await readback.mapAsync(GPU_MAP_READ);
+    await this.gpu.unlessLost(readback.mapAsync(GPU_MAP_READ));
     return new Float32Array(readback.getMappedRange().slice(0)).subarray(0, count);
   }
 

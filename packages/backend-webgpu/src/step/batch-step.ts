@@ -1,4 +1,5 @@
 import { type Batch, type BatchResult, OUTPUT_LOGITS, type Step } from '@stet/backend';
+import { checked } from '../device/error-scopes.js';
 import { GPU_USAGE, type GpuMemory } from '../device/memory.js';
 import type { WebGpu } from '../device/web-gpu.js';
 import { ARGMAX_BYTES, argmaxCalls } from '../kernels/argmax.js';
@@ -43,8 +44,11 @@ export class BatchStep {
   ): Promise<BatchStep> {
     const { maxRows, plan } = model;
     const { sliceRows, logits, partials } = scratch;
-    const columns = new BatchColumns(gpu.device, memory, { maxRows, sliceRows, blockSize: model.kvLayout.blockSize });
-    const answers = memory.allocate('results', maxRows * ARGMAX_BYTES, GPU_USAGE.STORAGE | GPU_USAGE.COPY_SRC);
+    const sizes = { maxRows, sliceRows, blockSize: model.kvLayout.blockSize };
+    const { columns, answers } = await checked(gpu, 'buffers of batches', () => ({
+      columns: new BatchColumns(gpu.device, memory, sizes),
+      answers: memory.allocate('results', maxRows * ARGMAX_BYTES, GPU_USAGE.STORAGE | GPU_USAGE.COPY_SRC),
+    }));
     const calls = compilePlan(model, scratch, schedule);
     const rows = await Program.compile(gpu, memory, calls.rows, columns.ofRows);
     const slices = await Promise.all(
