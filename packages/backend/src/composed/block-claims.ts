@@ -1,15 +1,17 @@
 import type { Batch } from '../batch.js';
 
-/** Which blocks the sequences of a batch under construction read and write: the port lets no block be written that another sequence, or the same one elsewhere in its table, has. */
+/**
+ * Which blocks the sequences of a batch under construction write: the port lets no block be written that another
+ * sequence has. Only that a block is written before another sequence claims it must be looked for. The other way round it
+ * cannot be: rows are fed in blocks that lack something, and whoever reads such a block is fed from there on itself.
+ */
 export class BlockClaims {
   /** writtenIn[block] === epoch: a sequence writes it; a new epoch forgets all. */
   readonly #writtenIn: Float64Array;
-  readonly #readIn: Float64Array;
   #epoch = 0;
 
   constructor(blockCount: number) {
     this.#writtenIn = new Float64Array(blockCount);
-    this.#readIn = new Float64Array(blockCount);
   }
 
   /** Forgets all claims. */
@@ -19,19 +21,12 @@ export class BlockClaims {
 
   /**
    * Claims the first `end` blocks of the table of sequence s, those from index `firstWritten` on to be written. False if
-   * that breaks the rule; then the claim was not made.
+   * another sequence writes one of them; then nothing was claimed.
    */
   claim(batch: Batch, s: number, firstWritten: number, end: number): boolean {
     const start = batch.blockStarts[s]!;
-    for (let i = 0; i < end; i++) {
-      const block = batch.blocks[start + i]!;
-      if (this.#writtenIn[block] === this.#epoch) return false;
-      if (i >= firstWritten && this.#readIn[block] === this.#epoch) return false;
-    }
-    for (let i = 0; i < end; i++) {
-      const claimed = i < firstWritten ? this.#readIn : this.#writtenIn;
-      claimed[batch.blocks[start + i]!] = this.#epoch;
-    }
+    for (let i = start; i < start + end; i++) if (this.#writtenIn[batch.blocks[i]!] === this.#epoch) return false;
+    for (let i = start + firstWritten; i < start + end; i++) this.#writtenIn[batch.blocks[i]!] = this.#epoch;
     return true;
   }
 }

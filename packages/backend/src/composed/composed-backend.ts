@@ -64,15 +64,10 @@ export class ComposedBackend implements Backend {
   }
 
   async #runCanonical(batch: Batch): Promise<BatchResult> {
-    try {
-      const { canonical } = await this.#canonical.forward({ canonical: batch });
-      assert(canonical, 'the canonical backend gave no result');
-      this.#ledger.wroteCanonical(batch);
-      return canonical;
-    } catch (error) {
-      this.#ledger.forget(batch);
-      throw error;
-    }
+    const { canonical } = await this.#canonical.forward({ canonical: batch });
+    assert(canonical, 'the canonical backend gave no result');
+    this.#ledger.wroteCanonical(batch);
+    return canonical;
   }
 
   async #runFast(batch: Batch): Promise<BatchResult> {
@@ -92,7 +87,6 @@ export class ComposedBackend implements Backend {
       return fast;
     } catch (error) {
       this.#ledger.lostFast(batch);
-      if (kind === 'last') this.#ledger.forget(own);
       throw error;
     }
   }

@@ -109,25 +109,16 @@ export class KvLedger {
     }
   }
 
-  /** The fast backend failed at the batch: whatever the blocks held that it was to write, nobody knows what is there now. */
+  /**
+   * The fast backend failed at the batch: nobody knows what stands now in the blocks that it was to write. They are fed
+   * again where others share them. What a failed batch itself was to write, by either backend, nobody may read before it
+   * is written, so the ledger need not forget what stood there.
+   */
   lostFast(batch: Batch): void {
     for (let s = 0; s + 1 < batch.rowStarts.length; s++) {
       const length = tableLength(batch, s, this.blockSize);
       for (let i = Math.floor(firstPosition(batch, s) / this.blockSize); i < length; i++) {
         this.#loseBlock(batch.blocks[batch.blockStarts[s]! + i]!);
-      }
-    }
-  }
-
-  /** The rows were to be written, by either backend, and it failed: they count as never written. */
-  forget(batch: Batch): void {
-    for (let s = 0; s + 1 < batch.rowStarts.length; s++) {
-      for (let row = batch.rowStarts[s]!; row < batch.rowStarts[s + 1]!; row++) {
-        const slot = this.#slot(batch, s, batch.positions[row]!);
-        this.#uncount(slot);
-        this.#writers[slot] = NOBODY;
-        this.#wantedHigh[slot] = 0;
-        this.#wantedLow[slot] = 0;
       }
     }
   }

@@ -198,17 +198,17 @@ async function drive(seed: number, failureRate: number) {
 describe('random steps on a composed backend', () => {
   it('have the answers of single backends that ran every row', async () => {
     const totals = { shared: 0, takenOver: 0, rolledBack: 0, ended: 0 };
-    for (let seed = 0; seed < 40; seed++) {
+    for (let seed = 0; seed < 16; seed++) {
       const counts = await drive(seed, 0);
       for (const name of Object.keys(totals) as (keyof typeof totals)[]) totals[name] += counts[name];
     }
     // What the test is about happens often.
-    for (const [name, count] of Object.entries(totals)) expect(count, name).toBeGreaterThan(100);
+    for (const [name, count] of Object.entries(totals)) expect(count, name).toBeGreaterThan(50);
   });
 
   it('have them also where steps fail, in the sequences that go on', async () => {
     let failures = 0;
-    for (let seed = 100; seed < 140; seed++) failures += (await drive(seed, 0.06)).failures;
-    expect(failures).toBeGreaterThan(100);
+    for (let seed = 100; seed < 116; seed++) failures += (await drive(seed, 0.06)).failures;
+    expect(failures).toBeGreaterThan(50);
   });
 });
