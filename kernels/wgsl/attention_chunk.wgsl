@@ -1,5 +1,5 @@
 // One query head over one chunk of 64 positions (docs/NUMERICS.md), for workgroups of 64: an invocation scores one position, then
-// sums elements of V. All sums within a chunk are of integers. In front of attention.wgsl and attention_split.wgsl.
+// sums elements of V. All sums within a chunk are of integers. In front of attention.wgsl.
 
 struct Params {
   kvHeadCount: u32,

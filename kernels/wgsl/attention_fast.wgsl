@@ -1,20 +1,22 @@
-// Fast attention, one workgroup of 64 for HEADS query heads that share a K/V head, of ROWS neighbouring rows: QUERIES of them.
+// Fast attention, one workgroup of 64 for some query heads that share a K/V head, of some neighbouring rows: QUERIES in all.
 // f32 online softmax in powers of two over chunks of 64 positions. An invocation widens K of one position and scores it for all
 // queries, then widens V and sums its elements for all queries; in between 64 / QUERIES invocations weigh a query's scores.
-// Queries are f32. Behind attention_fast_whole.wgsl or attention_fast_split.wgsl, which say where results go.
-// Constants: PADDED head size, QUERIES (1, 2, 4, 8 or 16), HEADS, which divides it.
+// Queries are f32. Workgroups of different z share the context of the same rows, and attention_fast_joined.wgsl joins them.
+// Constants: QUERIES (1, 2, 4, 8 or 16), ELEMENTS of V that an invocation sums, so that heads have up to 64·ELEMENTS.
 
 struct Params {
   kvHeadCount: u32,
   headSize: u32,
+  /// Of four elements, padded: a multiple of 8.
   headWords: u32,
   /// Positions of a block.
   blockSize: u32,
   exponentWords: u32,
   headBlockWords: u32,
-  /// Query heads, those that share one K/V head, and the groups of HEADS that these make.
+  /// Query heads, those that share one K/V head; those of a workgroup, 2^tileShift, and the groups of them that share a K/V head.
   headCount: u32,
   share: u32,
+  tileShift: u32,
   groupCount: u32,
   /// Positions that a row attends to at most.
   window: u32,
@@ -28,13 +30,12 @@ struct Params {
 @group(0) @binding(5) var<storage, read> keys: array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> values: array<u32>;
 
-const ROWS = u32(QUERIES / HEADS);
+@group(0) @binding(7) var<storage, read_write> output: array<f32>;
+/// [z][row][head][headSize + 2]: the maximum, the sum of weights, and of weighted V, not divided. A sum of 0 where z saw nothing.
+@group(0) @binding(8) var<storage, read_write> partials: array<f32>;
+
 const QUERY_COUNT = u32(QUERIES);
-const HEAD_COUNT = u32(HEADS);
-/// Vectors of four elements of a head.
-const HEAD_VECTORS = u32(PADDED / 4);
-/// Elements of V of an invocation.
-const ELEMENTS = (PADDED + 63) / 64;
+const ELEMENT_COUNT = u32(ELEMENTS);
 /// Invocations that weigh a query, and those of them that have anything to weigh.
 const PARTS = u32(64 / QUERIES);
 const BUSY_PARTS = u32(min(16, 64 / QUERIES));
@@ -43,7 +44,7 @@ const STRIDE = 68u;
 /// Less than any score, so that a power of two of the difference is 0.
 const LOWEST = -1e30;
 
-var<workgroup> queries: array<vec4<f32>, QUERIES * PADDED / 4>;
+var<workgroup> queries: array<vec4<f32>, QUERIES * ELEMENTS * 16>;
 var<workgroup> scores: array<f32, QUERIES * 68>;
 /// [query][16], of four positions each.
 var<workgroup> weights: array<vec4<f32>, QUERIES * 16>;
@@ -51,7 +52,7 @@ var<workgroup> weights: array<vec4<f32>, QUERIES * 16>;
 var<workgroup> factors: array<f32, QUERIES>;
 var<workgroup> part_values: array<f32, 64>;
 /// [block][position]: 2^(e - 7) of V, 0 where no query looks.
-var<workgroup> value_scales: array<f32, 2 * PADDED>;
+var<workgroup> value_scales: array<f32, ELEMENTS * 128>;
 /// Where the words of V of four positions begin.
 var<workgroup> value_places: array<u32, 16>;
 
@@ -88,7 +89,7 @@ struct Range {
 fn score_position(segment: Segment, position: u32, lane: u32) {
   let is_near = (segment.first & ~3u) <= position && position <= segment.last;
   if (!is_near) {
-    for (var block = 0u; block < HEAD_VECTORS / 8u; block++) {
+    for (var block = 0u; block < params.headWords / 8u; block++) {
       value_scales[block * 64u + lane] = 0.0;
     }
     return;
@@ -101,7 +102,7 @@ fn score_position(segment: Segment, position: u32, lane: u32) {
     value_places[lane / 4u] = place;
   }
   var sums = array<f32, QUERIES>();
-  for (var block = 0u; block < HEAD_VECTORS / 8u; block++) {
+  for (var block = 0u; block < params.headWords / 8u; block++) {
     let word = exponents + block / 4u;
     let value_scale = pow2(signed_byte(values[word], block % 4u) - 7);
     value_scales[block * 64u + lane] = select(0.0, value_scale, position >= segment.first);
@@ -112,7 +113,7 @@ fn score_position(segment: Segment, position: u32, lane: u32) {
       for (var i = 0u; i < 4u; i++) {
         let key = widen(high[i], low[i]) * key_scale;
         for (var q = 0u; q < QUERY_COUNT; q++) {
-          sums[q] += dot(queries[q * HEAD_VECTORS + 8u * block + 4u * half + i], key);
+          sums[q] += dot(queries[q * params.headWords + 8u * block + 4u * half + i], key);
         }
       }
     }
@@ -129,15 +130,15 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
 ) {
   let kv_head = group.x / params.groupCount;
-  let first_head = (group.x % params.groupCount) * HEAD_COUNT;
-  let first_row = first_row_of(group) * ROWS;
-  if (first_row >= batch.rowCount) {
-    return;
-  }
-  for (var i = lane; i < QUERY_COUNT * HEAD_VECTORS; i += 64u) {
-    let row = first_row + i / HEAD_VECTORS / HEAD_COUNT;
-    let head = first_head + (i / HEAD_VECTORS) % HEAD_COUNT;
-    let element = 4u * (i % HEAD_VECTORS);
+  let head_mask = (1u << params.tileShift) - 1u;
+  let row_count = QUERY_COUNT >> params.tileShift;
+  let first_head = (group.x % params.groupCount) << params.tileShift;
+  let first_row = group.y * row_count;
+  for (var i = lane; i < QUERY_COUNT * params.headWords; i += 64u) {
+    let q = i / params.headWords;
+    let row = first_row + (q >> params.tileShift);
+    let head = first_head + (q & head_mask);
+    let element = 4u * (i - q * params.headWords);
     var x = vec4<f32>(0.0);
     if (row < batch.rowCount && head < params.share) {
       let start = (row * params.headCount + kv_head * params.share + head) * params.headSize;
@@ -153,12 +154,12 @@ fn main(
   // The query that this invocation weighs, and which of its positions.
   let own = lane / PARTS;
   let part = lane % PARTS;
-  let own_row = first_row + own / HEAD_COUNT;
-  let is_own_there = own_row < batch.rowCount && first_head + own % HEAD_COUNT < params.share;
+  let own_row = first_row + (own >> params.tileShift);
+  let is_own_there = own_row < batch.rowCount && first_head + (own & head_mask) < params.share;
   var most = LOWEST;
   var total = 0.0;
   var sums = array<f32, ELEMENTS * QUERIES>();
-  let end_row = min(first_row + ROWS, batch.rowCount);
+  let end_row = min(first_row + row_count, batch.rowCount);
   var row = first_row;
   while (row < end_row) {
     var segment = Segment(rows[row].z, kv_head, first_seen(u32(rows[row].y)), u32(rows[row].y));
@@ -174,8 +175,10 @@ fn main(
     }
     let first_chunk = segment.first / 64u;
     let chunk_count = segment.last / 64u + 1u - first_chunk;
-    let split = split_of(group, group_counts, chunk_count);
-    for (var chunk = first_chunk + split.x; chunk < first_chunk + split.y; chunk++) {
+    let own_count = (chunk_count + group_counts.z - 1u) / group_counts.z;
+    let begin_chunk = first_chunk + min(group.z * own_count, chunk_count);
+    let end_chunk = first_chunk + min((group.z + 1u) * own_count, chunk_count);
+    for (var chunk = begin_chunk; chunk < end_chunk; chunk++) {
       workgroupBarrier();
       score_position(segment, chunk * 64u + lane, lane);
       workgroupBarrier();
@@ -215,9 +218,9 @@ fn main(
 
       let begin = (max(segment.first, chunk * 64u) - chunk * 64u) / 4u;
       let end = (min(segment.last, chunk * 64u + 63u) - chunk * 64u) / 4u + 1u;
-      for (var e = 0u; e < u32(ELEMENTS); e++) {
+      for (var e = 0u; e < ELEMENT_COUNT; e++) {
         let element = lane + 64u * e;
-        if (element < u32(PADDED)) {
+        if (element < 4u * params.headWords) {
           for (var q = 0u; q < QUERY_COUNT; q++) {
             sums[e * QUERY_COUNT + q] *= factors[q];
           }
@@ -245,19 +248,28 @@ fn main(
   }
   workgroupBarrier();
   for (var q = 0u; q < QUERY_COUNT; q++) {
-    let q_row = first_row + q / HEAD_COUNT;
-    let head = first_head + q % HEAD_COUNT;
+    let q_row = first_row + (q >> params.tileShift);
+    let head = first_head + (q & head_mask);
     if (q_row < batch.rowCount && head < params.share) {
       var sum = 0.0;
       for (var i = 0u; i < BUSY_PARTS; i++) {
         sum += part_values[q * PARTS + i];
       }
       let place = q_row * params.headCount + kv_head * params.share + head;
-      store_sums(group, place, lane, factors[q], sum);
-      for (var e = 0u; e < u32(ELEMENTS); e++) {
+      let partial = (group.z * batch.rowCount * params.headCount + place) * (params.headSize + 2u);
+      if (group_counts.z > 1u && lane == 0u) {
+        partials[partial] = factors[q];
+        partials[partial + 1u] = sum;
+      }
+      for (var e = 0u; e < ELEMENT_COUNT; e++) {
         let element = lane + 64u * e;
         if (element < params.headSize) {
-          store_element(group, place, element, sums[e * QUERY_COUNT + q], sum);
+          let x = sums[e * QUERY_COUNT + q];
+          if (group_counts.z > 1u) {
+            partials[partial + 2u + element] = x;
+          } else {
+            output[place * params.headSize + element] = x / sum;
+          }
         }
       }
     }

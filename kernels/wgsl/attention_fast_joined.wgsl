@@ -1,4 +1,4 @@
-// Joins what attention_fast_split.wgsl made. One workgroup a row and head; z of the dispatch is that of the split, and the
+// Joins what workgroups of attention_fast.wgsl left that shared the context of a row. One workgroup a row and head; z of the dispatch is that of the split, and the
 // workgroups of z > 0 do nothing.
 
 struct Params {

@@ -1,4 +1,5 @@
-// Canonical attention for few rows, second half: joins what attention_split.wgsl made, chunks ascending. One workgroup a row and head.
+// Canonical attention for few rows, second half: joins the chunks that workgroups of attention.wgsl left, in ascending order. One
+// workgroup a row and head.
 
 struct Params {
   headSize: u32,

@@ -11,13 +11,13 @@ export interface AttentionCall {
   readonly headCount: number;
   /** Sliding window, in positions; the whole context by default. */
   readonly windowSize?: number | undefined;
-  /** At least {@link partialBytes}; calls that run one after the other may share it. */
+  /** Of {@link partialBytes}, or less, which changes how the work is split, and no bit. Calls that run one after the other share it. */
   readonly partials: GPUBuffer;
 }
 
 /** Where a batch has fewer rows times heads than this, the chunks of a row run side by side. */
 const SPLIT_BELOW = 1024;
-/** Most bytes that chunks which run side by side leave behind; where they are more, a row's chunks run one after the other. */
+/** Most bytes that chunks which run side by side may leave behind. */
 const MAX_PARTIAL_BYTES = 64 * 2 ** 20;
 /** Stands for no window. */
 const NO_WINDOW = 2 ** 31 - 1;
@@ -31,11 +31,11 @@ export function partialBytes(heads: Heads, maxRows: number, contextLength: numbe
   return Math.min(needed, MAX_PARTIAL_BYTES);
 }
 
-/** The chunks that run side by side for each row of a batch; 0 where they run one after the other. */
-export function splitChunks(heads: Heads, { rowCount, positionCount }: BatchSize): number {
-  if (rowCount * heads.headCount >= SPLIT_BELOW) return 0;
-  const chunkCount = chunksOf(heads.windowSize, positionCount);
-  return chunkCount > 1 && bytesOf(heads, rowCount, chunkCount) <= MAX_PARTIAL_BYTES ? chunkCount : 0;
+/** The chunks that run side by side for each row of a batch; 0 where they run one after the other, also for want of room. */
+export function splitChunks(call: AttentionCall, { rowCount, positionCount }: BatchSize): number {
+  if (rowCount * call.headCount >= SPLIT_BELOW) return 0;
+  const chunkCount = chunksOf(call.windowSize, positionCount);
+  return chunkCount > 1 && bytesOf(call, rowCount, chunkCount) <= call.partials.size ? chunkCount : 0;
 }
 
 export function windowParam(windowSize: number | undefined): number {

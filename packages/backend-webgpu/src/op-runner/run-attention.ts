@@ -1,4 +1,4 @@
-import type { OpCase } from '@stet/backend';
+import { type OpCase, StetError } from '@stet/backend';
 import { attentionCalls } from '../kernels/attention.js';
 import { fastAttentionCalls } from '../kernels/attention-fast.js';
 import { partialBytes } from '../kernels/attention-shape.js';
@@ -23,10 +23,28 @@ export async function runAttention(
   await scratch.run([write], { rowCount: positionCount, positions, table }, kv.keys, 1);
 
   const heads = { headCount, layout, windowSize };
-  const output = scratch.empty(input.query.length * 4);
-  const partials = scratch.empty(partialBytes(heads, queryPositions.length, positionCount));
-  const call = { ...heads, query: scratch.upload(input.query), output, kv, partials };
-  const calls = schedule === 'fast' ? fastAttentionCalls(call) : attentionCalls(call);
-  const batch = { rowCount: queryPositions.length, positions: queryPositions, table };
-  return scratch.run(calls, batch, output, input.query.length);
+  const rowCount = queryPositions.length;
+  const query = scratch.upload(input.query);
+  const run = (partials: GPUBuffer): Promise<Float32Array> => {
+    const call = { ...heads, query, output: scratch.empty(input.query.length * 4), kv, partials };
+    const calls = schedule === 'fast' ? fastAttentionCalls(call) : attentionCalls(call);
+    const batch = { rowCount, positions: queryPositions, table };
+    return scratch.run(calls, batch, call.output, input.query.length);
+  };
+  const output = await run(scratch.empty(partialBytes(heads, rowCount, positionCount)));
+  if (schedule === 'canonical') checkSameBits(output, await run(scratch.empty(0)));
+  return output;
+}
+
+/** A vector proves both ways to go through the chunks. */
+function checkSameBits(sideBySide: Float32Array, inTurn: Float32Array): void {
+  const bits = new Uint32Array(inTurn.buffer, inTurn.byteOffset, inTurn.length);
+  const other = new Uint32Array(sideBySide.buffer, sideBySide.byteOffset, sideBySide.length);
+  const at = bits.findIndex((word, i) => word !== other[i]);
+  if (at < 0) return;
+  const values = `${sideBySide[at]} and ${inTurn[at]}`;
+  throw new StetError(
+    'STET_ERR_CANONICAL_REFUSED',
+    `attention gives ${values} at ${at} for chunks side by side and one after the other`,
+  );
 }
