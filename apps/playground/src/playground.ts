@@ -108,7 +108,7 @@ export class Playground {
     } catch (error) {
       const failure = toStetError(error);
       if (running.signal.aborted) {
-        setText('status', 'Stopped. What is black is final.');
+        setText('status', 'Stopped. What is shown is final.');
       } else {
         setText('status', '');
         showFailure('request-failure', failure);

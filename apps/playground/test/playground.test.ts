@@ -6,7 +6,8 @@ import { type Browser, chromium, type Page } from 'playwright';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumArgs, findChromium } from '../../../scripts/webgpu/chromium.mjs';
 import { isWebGpuRequired, whyNoBrowser } from '../../../scripts/webgpu/setup.mjs';
-import { openPlayground } from './support/playground-page.js';
+import { openPlayground, type PlaygroundPage } from './support/playground-page.js';
+import { go, type Script, scriptWorker } from './support/scripted-worker.js';
 import { type ServedPage, servePage } from './support/served-page.js';
 
 const REQUEST = {
@@ -16,6 +17,8 @@ const REQUEST = {
   seed: 42,
   deterministic: true,
 } as const satisfies GenerateRequest;
+/** A GPU that is a CPU, on a machine that is busy. */
+const SLOW_MS = 120_000;
 /** A name that leads here without being secure in a browser's eyes, as a page on a plain web server is. */
 const INSECURE_HOST = 'insecure.test';
 
@@ -29,7 +32,7 @@ describe.skipIf(missing !== undefined && !isWebGpuRequired())(title, () => {
   const address = (query = '', host = '127.0.0.1') => `http://${host}:${served.port}/${query}`;
 
   beforeAll(async () => {
-    [served, expected] = await Promise.all([servePage(), answerInNode(REQUEST)]);
+    [served, expected] = await Promise.all([servePage(INSECURE_HOST), answerInNode(REQUEST)]);
     browser = await launch();
   }, 120_000);
 
@@ -38,62 +41,40 @@ describe.skipIf(missing !== undefined && !isWebGpuRequired())(title, () => {
     await served?.[Symbol.asyncDispose]();
   });
 
-  describe.each(['webgpu', 'reference'])('on the backend %s', (backend) => {
-    it('streams a deterministic answer of the same hash as the reference in Node, every time', async () => {
-      const playground = await openPlayground(browser, address(`?backend=${backend}`));
-      const { page, click, text } = playground;
-      await playground.waitForStatus(/^Ready/, 120_000);
-      expect(await text('info-backend')).toBe(backend);
-      expect(await text('info-fingerprint')).toBe(expected.receipt.fingerprint);
-      expect(await page.locator('#loading').isVisible()).toBe(false);
-      for (const run of ['first', 'second']) {
-        await playground.fill(REQUEST);
-        await watchLengths(playground.page);
-        await click('Generate');
-        await playground.waitForStatus(/^Done/);
-        expect(await text('status')).toBe('Done: 20 tokens, the most that was asked for.');
-        expect([run, await text('figure-hash')]).toEqual([run, expected.hash]);
-        expect(JSON.parse(await text('receipt'))).toEqual(expected.receipt);
-        expect(await text('answer')).toBe(expected.text);
-        expect((await lengthsSeen(page)).length).toBeGreaterThan(2);
-      }
-      expect(await text('figure-tokens')).toBe('20');
-      expect(Number(await text('figure-rate'))).toBeGreaterThan(0);
-      expect(await text('figure-first')).toMatch(/^[\d.]+ ms$/);
-      expect(await text('figure-gaps')).toMatch(/^[\d.]+ \/ [\d.]+ ms$/);
-      expect(await text('figure-seed')).toBe('42');
-      expect(playground.complaints).toEqual([]);
-      await page.context().close();
-    }, 180_000);
-  });
-
-  it('verifies in windows when told to, with the same hash, and counts them', async () => {
+  it('streams a deterministic answer on WebGPU, verified in windows: the hash of the reference, alone and in a crowd', async () => {
     const playground = await openPlayground(browser, address('?backend=webgpu&policy=dvr'));
-    await playground.waitForStatus(/^Ready/, 120_000);
-    await playground.fill(REQUEST);
-    await watchCandidates(playground.page);
-    await playground.click('Generate');
-    await playground.waitForStatus(/^Done/);
-    expect(await playground.text('figure-hash')).toBe(expected.hash);
-    expect(Number(await playground.text('figure-windows'))).toBeGreaterThan(0);
-    expect(await playground.page.evaluate('candidatesSeen')).toBe(true);
-    await playground.page.context().close();
-  }, 180_000);
-
-  it('runs it twice, alone and with others, and finds the hashes equal', async () => {
-    const playground = await openPlayground(browser, address('?backend=webgpu'));
-    await playground.waitForStatus(/^Ready/, 120_000);
+    const { page, text } = playground;
+    await playground.waitForStatus(/^Ready/, SLOW_MS);
+    expect(await text('info-backend')).toBe('webgpu');
+    await expectAnswers(playground, expected);
+    expect(Number(await text('figure-windows'))).toBeGreaterThan(0);
+    expect((await shown(page)).candidates.length).toBeGreaterThan(2);
     await playground.fill({ ...REQUEST, deterministic: false });
     await playground.click('Run it twice');
-    await playground.waitForStatus(/^Done/, 120_000);
+    await playground.waitForStatus(/^Done\.$/, SLOW_MS);
     for (const id of ['twice-alone', 'twice-crowd']) {
-      expect(await playground.text(`${id}-hash`)).toBe(expected.hash);
-      expect(await playground.text(id)).toBe(expected.text);
+      expect(await text(`${id}-hash`)).toBe(expected.hash);
+      expect(await text(id)).toBe(expected.text);
     }
-    expect(await playground.text('verdict')).toBe('The same hash: every token is equal.');
+    expect(await text('verdict')).toBe('The same hash: every token is equal.');
     expect(playground.complaints).toEqual([]);
-    await playground.page.context().close();
-  }, 240_000);
+    await page.context().close();
+  }, 400_000);
+
+  it('does the same on the reference, also under another policy, and keeps the choice in the address', async () => {
+    const playground = await openPlayground(browser, address('?backend=reference'));
+    const { page, text } = playground;
+    await playground.waitForStatus(/^Ready/);
+    expect(await text('info-backend')).toBe('reference');
+    expect(await page.locator('#loading').isVisible()).toBe(false);
+    await expectAnswers(playground, expected);
+    await page.getByLabel('Verification').selectOption('dvr');
+    await page.locator('#info-policy').filter({ hasText: 'dvr' }).waitFor();
+    expect(new URL(page.url()).search).toBe('?backend=reference&policy=dvr');
+    await expectAnswers(playground, expected);
+    expect(playground.complaints).toEqual([]);
+    await page.context().close();
+  }, 200_000);
 
   it('stops when told to, keeps what is final, and answers the next request', async () => {
     const playground = await openPlayground(browser, address('?backend=reference'));
@@ -116,16 +97,6 @@ describe.skipIf(missing !== undefined && !isWebGpuRequired())(title, () => {
     expect(await text('figure-hash')).toBe(expected.hash);
     await page.context().close();
   }, 120_000);
-
-  it('changes the backend when another one is chosen, and keeps it in the address', async () => {
-    const playground = await openPlayground(browser, address('?backend=reference&policy=direct'));
-    await playground.waitForStatus(/^Ready/);
-    expect(await playground.text('info-policy')).toBe('direct');
-    await playground.page.getByLabel('Backend').selectOption('webgpu');
-    await playground.page.locator('#info-backend').filter({ hasText: 'webgpu' }).waitFor({ timeout: 120_000 });
-    expect(new URL(playground.page.url()).search).toBe('?backend=webgpu&policy=direct');
-    await playground.page.context().close();
-  }, 180_000);
 
   it('says what to do without WebGPU, and runs on the reference only when the user chooses it', async () => {
     await using own = await launch(`--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`);
@@ -160,6 +131,48 @@ describe.skipIf(missing !== undefined && !isWebGpuRequired())(title, () => {
     await playground.page.context().close();
   }, 120_000);
 
+  it('strikes candidates out for a moment when they are rolled back', async () => {
+    const playground = await openPlayground(browser, address(), {}, (page) => scriptWorker(page, [ROLLBACK]));
+    const { page, text } = playground;
+    const parts = async () => ({
+      answer: await text('answer'),
+      candidates: await page.locator('#answer .candidate').textContent(),
+      struck: await page.locator('#answer del').allTextContents(),
+    });
+    await playground.waitForStatus(/^Ready/);
+    await playground.click('Generate');
+    await page.locator('#answer .candidate').filter({ hasText: 'One dog' }).waitFor();
+    expect(await parts()).toEqual({ answer: 'One dog', candidates: 'One dog', struck: [] });
+    await go(page);
+    await page.locator('#answer del').waitFor();
+    expect(await parts()).toEqual({ answer: 'One day dog', candidates: '', struck: [' dog'] });
+    await page.locator('#answer del').waitFor({ state: 'detached' });
+    expect(await parts()).toEqual({ answer: 'One day', candidates: '', struck: [] });
+    await page.context().close();
+  }, 60_000);
+
+  it('marks where two answers to one request differ', async () => {
+    // The three others of the second run come before it and end at once.
+    const scripts = [answerOf([1, 2, 3], 'aa'), [], [], [], answerOf([1, 5, 3], 'bb')];
+    const playground = await openPlayground(browser, address(), {}, (page) => scriptWorker(page, scripts));
+    await playground.waitForStatus(/^Ready/);
+    await playground.click('Run it twice');
+    await playground.waitForStatus(/^Done\.$/);
+    expect(await playground.text('verdict')).toBe('Different from output token 1 on.');
+    await playground.page.context().close();
+  }, 60_000);
+
+  it('says when its engine cannot be loaded, and tries again', async () => {
+    const playground = await openPlayground(browser, address('?backend=reference'), {}, async (page) => {
+      await page.route('**/assets/worker-*.js', (route) => route.abort(), { times: 1 });
+    });
+    await playground.page.locator('#failure').waitFor();
+    expect(await playground.text('failure-code')).toBe('STET_ERR_BACKEND_FAILED');
+    await playground.click('Try again');
+    await playground.waitForStatus(/^Ready/);
+    await playground.page.context().close();
+  }, 60_000);
+
   it('fits a phone in light and dark without scrolling sideways', async () => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const options = { viewport: { width: 360, height: 740 }, colorScheme };
@@ -174,6 +187,51 @@ describe.skipIf(missing !== undefined && !isWebGpuRequired())(title, () => {
     }
   }, 120_000);
 });
+
+const ACCEPTED = {
+  type: 'accepted',
+  fingerprint: 'stet1-0',
+  seed: 1,
+  promptTokens: 1,
+} as GenerateEvent;
+
+const ROLLBACK: Script = [
+  [
+    ACCEPTED,
+    { type: 'provisional', from: 0, tokens: [1], text: 'One' },
+    { type: 'provisional', from: 1, tokens: [2], text: ' dog' },
+  ],
+  [
+    { type: 'rollback', to: 1 },
+    { type: 'commit', from: 0, tokens: [1, 3], text: 'One day', hash: 'aa' },
+  ],
+];
+
+function answerOf(tokens: readonly number[], hash: string): Script {
+  return [[ACCEPTED, { type: 'commit', from: 0, tokens, text: tokens.join(' '), hash }]];
+}
+
+/** Asks twice; each answer streams and is the expected one. */
+async function expectAnswers(playground: PlaygroundPage, expected: Answer): Promise<void> {
+  const { page, text } = playground;
+  expect(await text('info-fingerprint')).toBe(expected.receipt.fingerprint);
+  for (const run of ['first', 'second']) {
+    await playground.fill(REQUEST);
+    await watch(page);
+    await playground.click('Generate');
+    await playground.waitForStatus(/^Done/, SLOW_MS);
+    expect(await text('status')).toBe(`Done: ${REQUEST.maxTokens} tokens, the most that was asked for.`);
+    expect([run, await text('figure-hash')]).toEqual([run, expected.hash]);
+    expect(JSON.parse(await text('receipt'))).toEqual(expected.receipt);
+    expect(await text('answer')).toBe(expected.text);
+    expect((await shown(page)).answers.length).toBeGreaterThan(2);
+  }
+  expect(await text('figure-tokens')).toBe(String(REQUEST.maxTokens));
+  expect(Number(await text('figure-rate'))).toBeGreaterThan(0);
+  expect(await text('figure-first')).toMatch(/^[\d.]+ ms$/);
+  expect(await text('figure-gaps')).toMatch(/^[\d.]+ \/ [\d.]+ ms$/);
+  expect(await text('figure-seed')).toBe(String(REQUEST.seed));
+}
 
 async function launch(...args: string[]): Promise<Browser> {
   const executablePath = findChromium();
@@ -203,32 +261,26 @@ async function answerInNode(request: GenerateRequest): Promise<Answer> {
   };
 }
 
-/** Notes in the page how long the answer is after every change. */
-async function watchLengths(page: Page): Promise<void> {
-  await page.evaluate(() => {
-    const answer = document.getElementById('answer')!;
-    const seen = new Set<number>();
-    Object.assign(globalThis, { lengthsSeen: seen });
-    new MutationObserver(() => seen.add(answer.textContent.length)).observe(answer, {
-      subtree: true,
-      childList: true,
-      characterData: true,
-    });
-  });
+/** Different texts that were seen in the page. */
+interface Shown {
+  readonly answers: readonly string[];
+  readonly candidates: readonly string[];
 }
 
-function lengthsSeen(page: Page): Promise<number[]> {
-  return page.evaluate('[...lengthsSeen]');
-}
-
-/** Notes in the page whether candidates were ever shown. */
-async function watchCandidates(page: Page): Promise<void> {
+/** Notes in the page what the answer says after every change. */
+async function watch(page: Page): Promise<void> {
   await page.evaluate(() => {
     const answer = document.getElementById('answer')!;
-    Object.assign(globalThis, { candidatesSeen: false });
+    const answers = new Set<string>();
+    const candidates = new Set<string>();
+    Object.assign(globalThis, { shown: () => ({ answers: [...answers], candidates: [...candidates] }) });
     new MutationObserver(() => {
-      if ((answer.querySelector('.candidate')?.textContent ?? '') !== '')
-        Object.assign(globalThis, { candidatesSeen: true });
+      answers.add(answer.textContent);
+      candidates.add(answer.querySelector('.candidate')?.textContent ?? '');
     }).observe(answer, { subtree: true, childList: true, characterData: true });
   });
+}
+
+function shown(page: Page): Promise<Shown> {
+  return page.evaluate('shown()');
 }

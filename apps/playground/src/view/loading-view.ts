@@ -2,6 +2,9 @@ import { assertNever } from '@stet/backend';
 import type { OpenProgress } from '../engine/messages.js';
 import { element, setText } from './element.js';
 
+/** Kernels are being compiled and tested. */
+const READY_SOON = 'Getting ready …';
+
 /** What opening an engine is at, as a bar with words. */
 export class LoadingView {
   readonly #box = element('loading', HTMLElement);
@@ -39,9 +42,9 @@ function describe({ phase, done, total }: OpenProgress): string {
     case 'fetch':
       return `Fetching the model: ${of('MB', 1e6, 1)}`;
     case 'digest':
-      return `Hashing the model: ${of('MB', 1e6, 1)}`;
+      return done === total ? READY_SOON : `Hashing the model: ${of('MB', 1e6, 1)}`;
     case 'weights':
-      return done === total ? 'Getting ready …' : `Loading weights: ${of('tensors', 1, 0)}`;
+      return done === total ? READY_SOON : `Loading weights: ${of('tensors', 1, 0)}`;
     default:
       return assertNever(phase);
   }

@@ -15,10 +15,12 @@ export interface PlaygroundPage {
 
 const TIMEOUT_MS = 60_000;
 
+/** `prepare` is called with the page before it has loaded anything. */
 export async function openPlayground(
   browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
+  prepare: (page: Page) => Promise<void> = async () => {},
 ): Promise<PlaygroundPage> {
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -29,6 +31,7 @@ export async function openPlayground(
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
   });
   page.on('requestfailed', (request) => complaints.push(`${request.url()} ${request.failure()?.errorText}`));
+  await prepare(page);
   await page.goto(url);
   const text = async (id: string) => (await page.locator(`#${id}`).textContent()) ?? '';
   return {
