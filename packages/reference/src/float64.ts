@@ -3,6 +3,8 @@ import { dequantize } from './dequantize.js';
 import { linear64 } from './float64-linear.js';
 import { attention64, rmsNorm64, rope64, swiglu64 } from './float64-ops.js';
 
+export { type Attention64, attention64, rmsNorm64, rope64, swiglu64 } from './float64-ops.js';
+
 /**
  * The yardstick of accuracy: a plan in plain f64, with the weights as they are stored (`bf16` values, q·scale), no
  * rounding of activations or K/V, and ordinary exp, sine and cosine. Not bit-exact across engines, and not meant to be.
