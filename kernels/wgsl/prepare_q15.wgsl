@@ -13,8 +13,9 @@ struct Params {
 /// [row][block]: (2^e, z)
 @group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>;
 
-var<workgroup> largest: array<atomic<u32>, 8>;
-var<workgroup> sums: array<atomic<i32>, 8>;
+/// Of each invocation's four values: the largest magnitude's bits, the sum of quants.
+var<workgroup> magnitudes: array<u32, 64>;
+var<workgroup> sums: array<i32, 64>;
 
 /// Elements of a row past its end are 0.
 fn input_at(row: u32, column: u32) -> f32 {
@@ -40,10 +41,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     input_at(row, column + 2u),
     input_at(row, column + 3u),
   );
-  let magnitudes = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
-  atomicMax(&largest[slot], max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w)));
+  let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+  magnitudes[local] = max(max(bits.x, bits.y), max(bits.z, bits.w));
   workgroupBarrier();
-  let exponent = block_exponent(atomicLoad(&largest[slot]));
+  var largest = 0u;
+  for (var i = 0u; i < 8u; i++) {
+    largest = max(largest, magnitudes[slot * 8u + i]);
+  }
+  let exponent = block_exponent(largest);
   let scale = pow2(7 - exponent);
   let q0 = q15(x.x, scale);
   let q1 = q15(x.y, scale);
@@ -52,7 +57,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let high = vec4<i32>(q0.x, q1.x, q2.x, q3.x);
   let low = vec4<i32>(q0.y, q1.y, q2.y, q3.y);
   let values = high * 128 + low;
-  atomicAdd(&sums[slot], values.x + values.y + values.z + values.w);
+  sums[local] = values.x + values.y + values.z + values.w;
   workgroupBarrier();
   if (block >= params.blockCount) {
     return;
@@ -61,7 +66,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   planes[place * 16u + word] = pack4(high);
   planes[place * 16u + 8u + word] = pack4(low);
   if (word == 0u) {
-    let z = r16(f32(atomicLoad(&sums[slot]))) * pow2(exponent - 7);
+    var sum = 0;
+    for (var i = 0u; i < 8u; i++) {
+      sum += sums[local + i];
+    }
+    let z = r16(f32(sum)) * pow2(exponent - 7);
     scales[place] = vec2<f32>(pow2(exponent), z);
   }
 }

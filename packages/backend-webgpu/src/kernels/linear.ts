@@ -33,7 +33,7 @@ interface Variant {
 }
 
 const variants: readonly Variant[] = [
-  { kind: 'row', rows: 1, outputs: 32, lanes: 8 },
+  { kind: 'row', rows: 1, outputs: 32, lanes: 4 },
   { kind: 'few', rows: 4, outputs: 32, lanes: 4 },
   { kind: 'many', rows: 8, outputs: 64, lanes: 1 },
 ];
@@ -56,11 +56,12 @@ const kernels: Readonly<Record<WeightFormat, readonly Kernel[]>> = {
 };
 
 function kernelsOf(name: string, rowText: string, text: string): Kernel[] {
-  return variants.map(({ kind, rows, outputs, lanes }) =>
-    rows === 1
-      ? new Kernel(`${name}_row`, rowText)
-      : new Kernel(`${name}_${kind}`, text, { GROUPS: rows / 4, OUTPUTS: outputs, LANES: lanes }),
-  );
+  return variants.map(({ kind, rows, outputs, lanes }) => {
+    const constants = { OUTPUTS: outputs, LANES: lanes };
+    return kind === 'row'
+      ? new Kernel(`${name}_row`, rowText, constants)
+      : new Kernel(`${name}_${kind}`, text, { ...constants, GROUPS: rows / 4 });
+  });
 }
 
 export const linearVariants: readonly LinearVariant[] = variants.map(({ kind }) => kind);
