@@ -183,6 +183,19 @@ describe('an engine on a composed backend', () => {
     for (const [i, answer] of answers.entries()) expect(bitsOf(answer), `request ${i}`).toBe(expected[i]);
   });
 
+  it('does so where the canonical part has a fixed shape', async () => {
+    const requests = crowd(24);
+    const canonicalShape = { sequenceCount: 4, windowTokens: 16 };
+    const fixed = { fast: fastToy, canonical: createFakeBackend({ seed: 2, canonicalShape }) };
+    const expected = await expectedOf(toy, fixed, requests);
+    await using engine = await engineOf(toy, composeBackends(fixed));
+    expect(engine.info.guarantee).toBe('same-build');
+    for (let round = 0; round < 2; round++) {
+      const answers = await answersOf(engine, requests);
+      for (const [i, answer] of answers.entries()) expect(bitsOf(answer), `request ${i}`).toBe(expected[i]);
+    }
+  });
+
   it('gives an ordinary request the prompt that a deterministic one left, fed anew', async () => {
     const deterministic = { prompt: 'x'.repeat(70), deterministic: true, maxTokens: 20, ignoreEos: true, logprobs: 1 };
     const ordinary = { ...deterministic, deterministic: false };
