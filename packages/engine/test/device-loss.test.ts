@@ -83,7 +83,7 @@ describe('an engine whose device is lost', () => {
   it.each(['forward', 'sampler'] as const)('goes on with the same bits, whichever step it was: %s', async (place) => {
     const expected = await undisturbed();
     const kinds = new Set<string>();
-    for (let at = 0; at < 45; at++) {
+    for (let at = 0; at < 30; at++) {
       const onLoss = ({ fast, canonical }: Step) => {
         const isPrefill = canonical?.positions.includes(PROMPT.length - 1) || canonical?.positions.includes(0);
         kinds.add(`${fast ? 'fast' : ''} ${isPrefill ? 'prefill' : canonical ? 'verify' : ''}`.trim());
