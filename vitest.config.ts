@@ -47,6 +47,8 @@ async function browserProject(chromium: string): Promise<TestProjectInlineConfig
     // What is set up outside of the page runs in Node.
     ssr: node,
     plugins: [wgslText()],
+    // Dependencies are modules already. Bundling those that are met on the way would reload the page amid its tests.
+    optimizeDeps: { noDiscovery: true },
     test: {
       name: 'browser',
       include: [browserTests],
