@@ -30,7 +30,7 @@ const shapes: fc.Arbitrary<PagedShape> = fc.record({
   seed: fc.integer({ min: 0, max: 2 ** 31 }),
 });
 
-const plain = { kvHeadCount: 1, share: 1, headSize: 64, blockSize: 16, scale: 1, seed: 7 } as const;
+const plain = { kvHeadCount: 1, share: 1, headSize: 64, blockSize: 16, scale: 0.3, seed: 7 } as const;
 /** Every number of queries that a workgroup may have at some head size, one row and several, padded heads, windows. */
 const fastShapes: readonly PagedShape[] = [
   {
@@ -102,13 +102,17 @@ describe.skipIf(withoutGpu)('attention on the device', { timeout: TIMEOUT_MS }, 
   it.each(fastShapes)('in f32 is as close to the yardstick as f32 can be: $share × $headSize, $sequences', (shape) =>
     withScratch(async (scratch) => {
       const attention = new PagedAttention(shape);
-      const { values, tolerance } = attention.expected64();
+      const { values, tolerances } = attention.expected64();
       for (const room of ['all', 'none'] as const) {
         const got = await attention.run(scratch, 'fast', room);
         expect(got.length).toBe(values.length);
-        const errors = got.map((value, i) => Math.abs(value - values[i]!));
-        const worst = errors.reduce((at, error, i) => (error > errors[at]! || Number.isNaN(error) ? i : at), 0);
-        expect(errors[worst], `value ${worst} is ${got[worst]}, not ${values[worst]}`).toBeLessThan(tolerance);
+        const worst = got.findIndex((value, i) => !(Math.abs(value - values[i]!) <= tolerances[i]!));
+        expect(worst, `value ${worst} is ${got[worst]}, not ${values[worst]}`).toBe(-1);
+        console.log(
+          Math.max(...got.map((value, i) => Math.abs(value - values[i]!) / tolerances[i]!)),
+          Math.max(...tolerances),
+          Math.max(...values),
+        );
       }
     }),
   );

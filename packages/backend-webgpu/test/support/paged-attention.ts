@@ -1,6 +1,6 @@
 import { type OpCase, paddedHeadSize } from '@stet/backend';
 import { allocateQ15, quantizeQ15, runOp } from '@stet/reference';
-import { attention64 } from '@stet/reference/float64';
+import { type Attention64, attention64 } from '@stet/reference/float64';
 import { attentionCalls } from '../../src/kernels/attention.js';
 import { fastAttentionCalls } from '../../src/kernels/attention-fast.js';
 import { partialBytes } from '../../src/kernels/attention-shape.js';
@@ -42,11 +42,13 @@ export class PagedAttention {
     return concat(this.cases.map(runOp));
   }
 
-  /** The same in f64, of K and V as they are stored, with the most that an f32 kernel may be off. */
-  expected64(): { values: Float64Array; tolerance: number } {
+  /** The same in f64, of K and V as they are stored, and how far an f32 kernel may be off. */
+  expected64(): { values: Float64Array; tolerances: Float64Array } {
     const parts = this.cases.map(yardstick);
-    const values = Float64Array.from(parts.flatMap((part) => [...part.values]));
-    return { values, tolerance: Math.max(...parts.map(({ tolerance }) => tolerance)) };
+    return {
+      values: Float64Array.from(parts.flatMap(({ values }) => [...values])),
+      tolerances: Float64Array.from(parts.flatMap(({ tolerances }) => [...tolerances])),
+    };
   }
 
   /** What the kernels make of it, in a pool that held something else before. `room` is what of the partials there is. */
@@ -127,9 +129,9 @@ function caseOf(
 
 /**
  * An f32 score is off by less than 2^-20 of the sum of the magnitudes of its products, in powers of two; a weight by ln 2 times
- * that and 2^-16 for exp2 and the sums; the output, a mean of V, by twice as much of the largest V.
+ * that and 2^-18 for exp2 and the sums; the output, a mean of V, by twice as much of the mean of V's magnitudes.
  */
-function yardstick(input: AttentionCase): { values: Float64Array; tolerance: number } {
+function yardstick(input: AttentionCase): { values: Float64Array; tolerances: Float64Array } {
   const { kvHeadCount, headCount, headSize, queryPositions } = input;
   const key = stored(input.key, headSize);
   const value = stored(input.value, headSize);
@@ -139,25 +141,26 @@ function yardstick(input: AttentionCase): { values: Float64Array; tolerance: num
   for (const [row, p] of queryPositions.entries()) {
     query.set(input.query.subarray(row * width, (row + 1) * width), p * width);
   }
-  const all = attention64({ key, value, query, headCount, kvHeadCount, headSize, windowSize: input.windowSize });
-  const rows = [...queryPositions].flatMap((p) => [...all.subarray(p * width, (p + 1) * width)]);
-  const magnitudes = attentionMagnitude(key, query, input);
-  const largest = value.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
-  return { values: Float64Array.from(rows), tolerance: 2 * (Math.LN2 * 2 ** -20 * magnitudes + 2 ** -16) * largest };
+  const call = { key, value, query, headCount, kvHeadCount, headSize, windowSize: input.windowSize };
+  const rowsOf = (all: Float64Array): Float64Array =>
+    Float64Array.from([...queryPositions].flatMap((p) => [...all.subarray(p * width, (p + 1) * width)]));
+  const magnitudes = attention64({ ...call, value: value.map(Math.abs) });
+  const tolerances = new Float64Array(query.length);
+  for (let start = 0; start < query.length; start += headSize) {
+    const weight = 2 * (Math.LN2 * 2 ** -20 * scoreMagnitude(call, start) + 2 ** -18);
+    for (let i = start; i < start + headSize; i++) tolerances[i] = weight * magnitudes[i]!;
+  }
+  return { values: rowsOf(attention64(call)), tolerances: rowsOf(tolerances) };
 }
 
-/** The largest sum of magnitudes of the products of a score, in powers of two. */
-function attentionMagnitude(key: Float64Array, query: Float64Array, input: AttentionCase): number {
-  const { kvHeadCount, headCount, headSize } = input;
-  const share = headCount / kvHeadCount;
+/** The largest sum of magnitudes of the products of a score of the query at `start`, in powers of two. */
+function scoreMagnitude({ key, query, kvHeadCount, headCount, headSize }: Attention64, start: number): number {
+  const kvHead = Math.floor((((start / headSize) % headCount) * kvHeadCount) / headCount);
   let most = 0;
-  for (let q = 0; q < query.length; q += headSize) {
-    const kvHead = Math.floor(((q / headSize) % headCount) / share);
-    for (let k = kvHead * headSize; k < key.length; k += kvHeadCount * headSize) {
-      let sum = 0;
-      for (let i = 0; i < headSize; i++) sum += Math.abs(query[q + i]! * key[k + i]!);
-      most = Math.max(most, sum);
-    }
+  for (let k = kvHead * headSize; k < key.length; k += kvHeadCount * headSize) {
+    let sum = 0;
+    for (let i = 0; i < headSize; i++) sum += Math.abs(query[start + i]! * key[k + i]!);
+    most = Math.max(most, sum);
   }
   return (most * Math.LOG2E) / Math.sqrt(headSize);
 }
