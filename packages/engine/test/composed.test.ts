@@ -1,9 +1,16 @@
-import { type Backend, type BackendFactory, type BatchResult, composeBackends, type Plan } from '@stet/backend';
+import {
+  type Backend,
+  type BackendFactory,
+  type BatchResult,
+  composeBackends,
+  type Plan,
+  StetError,
+} from '@stet/backend';
 import { buildModel } from '@stet/backend/conformance';
 import { cpuFeatures, createCpuBackend } from '@stet/backend-cpu';
 import type { LoadedModel } from '@stet/model';
 import { createReferenceBackend } from '@stet/reference';
-import { createFakeBackend, fakeLoad } from '@stet/testing';
+import { createFakeBackend, type FakeBackend, fakeLoad } from '@stet/testing';
 import { describe, expect, it } from 'vitest';
 import {
   type CreateEngineOptions,
@@ -12,7 +19,7 @@ import {
   promptLookup,
   type StetEngine,
 } from '../src/index.js';
-import { byteTokenizer, EOS, logprobBits, type ReadAnswer, readAll, toyFacts } from './helpers.js';
+import { byteTokenizer, EOS, logprobBits, type ReadAnswer, readAll, toyFacts, until } from './helpers.js';
 
 const tokenizer = byteTokenizer([]);
 const CONTEXT = 160;
@@ -194,6 +201,25 @@ describe('an engine on a composed backend', () => {
       const answers = await answersOf(engine, requests);
       for (const [i, answer] of answers.entries()) expect(bitsOf(answer), `request ${i}`).toBe(expected[i]);
     }
+  });
+
+  it.each(['fast', 'canonical'] as const)('goes on where the device of the %s part is lost', async (lost) => {
+    const requests = crowd(24);
+    const expected = await expectedOfToys();
+    const made: FakeBackend[] = [];
+    const watched = async (load: Parameters<BackendFactory>[0]) => {
+      const backend = await (parts[lost] as typeof fastToy)(load);
+      made.push(backend);
+      return backend;
+    };
+    await using engine = await engineOf(toy, composeBackends({ ...parts, [lost]: watched }));
+    const answering = answersOf(engine, requests);
+    const stepsBefore = made[0]!.stepCount;
+    await until(() => made[0]!.stepCount > stepsBefore + 12, 'a dozen steps were run');
+    made[0]!.failNext(new StetError('STET_ERR_DEVICE_LOST', 'the device is gone'));
+    const answers = await answering;
+    for (const [i, answer] of answers.entries()) expect(bitsOf(answer), `request ${i}`).toBe(expected[i]);
+    expect([made.length, engine.stats().recreations]).toEqual([2, 1]);
   });
 
   it('gives an ordinary request the prompt that a deterministic one left, fed anew', async () => {

@@ -25,7 +25,8 @@ export interface ComposeOptions {
  *
  * A load rejects with what a part rejects with, or with `STET_ERR_UNSUPPORTED` where the canonical part has no
  * canonical schedule or a part has other sizes than it was asked for; then nothing is left open. A step of which one
- * part fails rejects after both have ended, with the canonical part's error if both failed.
+ * part fails rejects after both have ended; if both failed, with `STET_ERR_DEVICE_LOST` of either or else with the
+ * canonical part's error.
  */
 export function composeBackends({ fast: createFast, canonical: createCanonical }: ComposeOptions): BackendFactory {
   return async (load) => {

@@ -1,6 +1,6 @@
 import type { Batch, BatchResult, Step, StepResult } from '../batch.js';
 import { createStepChecker } from '../check-step.js';
-import { assert, StetError } from '../errors.js';
+import { assert, isStetError, StetError } from '../errors.js';
 import type { Backend, BackendInfo } from '../port.js';
 import type { Draw, Drawn, TokenSampler } from '../sampling.js';
 import { type FastCall, FeedPlanner } from './feed-planner.js';
@@ -55,12 +55,12 @@ export class ComposedBackend implements Backend {
       canonical && this.#runCanonical(canonical),
       fast && this.#runFast(fast),
     ]);
-    if (canonicalEnd.status === 'rejected') throw canonicalEnd.reason;
-    if (fastEnd.status === 'rejected') throw fastEnd.reason;
-    return {
-      ...(fastEnd.value && { fast: fastEnd.value }),
-      ...(canonicalEnd.value && { canonical: canonicalEnd.value }),
-    };
+    if (canonicalEnd.status === 'fulfilled' && fastEnd.status === 'fulfilled') {
+      const { value: canonicalResult } = canonicalEnd;
+      const { value: fastResult } = fastEnd;
+      return { ...(fastResult && { fast: fastResult }), ...(canonicalResult && { canonical: canonicalResult }) };
+    }
+    throw reasonOf([canonicalEnd, fastEnd]);
   }
 
   async #runCanonical(batch: Batch): Promise<BatchResult> {
@@ -118,4 +118,10 @@ export class ComposedBackend implements Backend {
     const ends = await Promise.allSettled([this.#fast.close(), this.#canonical.close()]);
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
+}
+
+/** Why a step failed: a lost device before anything else, since its backend can be made anew, and then the first reason. */
+function reasonOf(ends: readonly PromiseSettledResult<unknown>[]): unknown {
+  const reasons = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
+  return reasons.find((reason) => isStetError(reason) && reason.code === 'STET_ERR_DEVICE_LOST') ?? reasons[0];
 }

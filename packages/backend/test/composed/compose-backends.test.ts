@@ -133,12 +133,16 @@ describe('a step on a composed backend', () => {
     await forward(fakes.backend, { fast: ROW, canonical: OTHER_ROW });
   });
 
-  it('rejects with the error of the canonical part where both fail', async () => {
+  it.each([
+    ['the canonical part', 'STET_ERR_BACKEND_FAILED', 'STET_ERR_BACKEND_FAILED', 'canonical'],
+    ['the part whose device is lost', 'STET_ERR_DEVICE_LOST', 'STET_ERR_BACKEND_FAILED', 'fast'],
+    ['the canonical part, if both are lost', 'STET_ERR_DEVICE_LOST', 'STET_ERR_DEVICE_LOST', 'canonical'],
+  ] as const)('rejects with the error of %s where both fail', async (_, fastCode, canonicalCode, which) => {
     const { backend, fast, canonical } = await composeFakes();
-    const error = new StetError('STET_ERR_DEVICE_LOST', 'gone');
-    fast.failNext();
-    canonical.failNext(error);
-    await expect(forward(backend, { fast: ROW, canonical: OTHER_ROW })).rejects.toBe(error);
+    const errors = { fast: new StetError(fastCode, 'one'), canonical: new StetError(canonicalCode, 'other') };
+    fast.failNext(errors.fast);
+    canonical.failNext(errors.canonical);
+    await expect(forward(backend, { fast: ROW, canonical: OTHER_ROW })).rejects.toBe(errors[which]);
   });
 });
 
