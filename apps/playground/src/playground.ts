@@ -15,6 +15,13 @@ import { LoadingView } from './view/loading-view.js';
 import { type FormRequest, RequestForm } from './view/request-form.js';
 import { TwiceView } from './view/twice-view.js';
 
+/** Failures that are the engine's and not the request's: what helps is to load it anew. */
+const ENGINE_CODES: ReadonlySet<StetError['code']> = new Set([
+  'STET_ERR_BACKEND_FAILED',
+  'STET_ERR_DEVICE_LOST',
+  'STET_ERR_ENGINE_CLOSED',
+]);
+
 /** The page: one engine at a time, one run at a time. */
 export class Playground {
   readonly #engineForm = new EngineForm((choice) => void this.#open(choice));
@@ -109,6 +116,8 @@ export class Playground {
       const failure = toStetError(error);
       if (running.signal.aborted) {
         setText('status', 'Stopped. What is shown is final.');
+      } else if (ENGINE_CODES.has(failure.code)) {
+        this.#failEngine(failure);
       } else {
         setText('status', '');
         showFailure('request-failure', failure);

@@ -9,7 +9,7 @@ const PAGE_HINTS: Partial<Record<StetError['code'], string>> = {
     'This device does not compute what the numerics ask for. Run the model on the reference, which is slow and gives the same deterministic answers.',
   STET_ERR_DEVICE_LOST:
     'The device went away (driver reset, sleep, memory). Try again: deterministic answers stay the same.',
-  STET_ERR_BACKEND_FAILED: 'Try again. If it fails once more, run the model on the reference.',
+  STET_ERR_BACKEND_FAILED: 'Try again, or choose another backend.',
   STET_ERR_DOWNLOAD: 'Check the network, then try again.',
   STET_ERR_MODEL_NOT_FOUND: "A file of the model is missing on this page's server: build the page again.",
 };

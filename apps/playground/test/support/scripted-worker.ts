@@ -2,8 +2,8 @@ import type { GenerateEvent } from '@stet/engine';
 import type { Page } from 'playwright';
 import type { FromWorker } from '../../src/engine/messages.js';
 
-/** Events of one request, in groups; a group is sent when the test says `go`. */
-export type Script = readonly (readonly GenerateEvent[])[];
+/** Events of one request, in groups; a group is sent when the test says `go`, the first at once. `crash` is the worker's end. */
+export type Script = readonly (readonly GenerateEvent[])[] | 'crash';
 
 const OPENED: FromWorker = {
   kind: 'opened',
@@ -32,6 +32,7 @@ export async function scriptWorker(page: Page, scripts: readonly Script[]): Prom
       if (data.kind === 'open') post(${JSON.stringify(OPENED)});
       if (data.kind !== 'generate') return;
       const script = scripts[data.id];
+      if (script === 'crash') throw new Error('out of order');
       if (!script?.length) return post({ kind: 'ended', id: data.id });
       for (const events of script) groups.push({ id: data.id, events });
       if (groups.length === script.length) next();
