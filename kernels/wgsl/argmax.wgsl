@@ -22,7 +22,7 @@ struct Best {
   runnerUp: u32,
 }
 
-const WORKGROUP = 256u;
+const WORKGROUP = 64u;
 /// The key of -Infinity.
 const NO_LOGIT = 0x007fffffu;
 const NONE = Best(0xffffffffu, 0u, NO_LOGIT);

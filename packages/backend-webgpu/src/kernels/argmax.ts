@@ -6,7 +6,7 @@ const partsKernel = new Kernel('argmax', argmaxText, { joins: false });
 const joinKernel = new Kernel('argmax_join', argmaxText, { joins: true });
 
 /** Logits that one workgroup looks through. */
-const PART_WIDTH = 4096;
+const PART_WIDTH = 1024;
 
 /** Bytes of one answer: u32 token, f32 logit, f32 runner-up logit, 0. */
 export const ARGMAX_BYTES = 16;
