@@ -7,6 +7,8 @@ import { wgslText } from './scripts/wgsl-text.mjs';
 const source = '@stet/source';
 const node = { resolve: { conditions: [source, 'module', 'node', 'import', 'default'] } };
 const timeouts = { testTimeout: 60_000, hookTimeout: 60_000 };
+/** A GPU on the CPU is slow, and other tests run beside it. */
+const gpuTimeouts = { testTimeout: 240_000, hookTimeout: 240_000 };
 const browserTests = 'packages/*/test/**/*.browser.test.ts';
 
 export default defineConfig(async (): Promise<ViteUserConfig> => {
@@ -53,7 +55,7 @@ async function browserProject(chromium: string): Promise<TestProjectInlineConfig
       name: 'browser',
       include: [browserTests],
       globalSetup: ['packages/client/test/support/page-server.ts'],
-      ...timeouts,
+      ...gpuTimeouts,
       browser: {
         enabled: true,
         headless: true,

@@ -17,7 +17,7 @@ const backends: readonly [string, BackendFactory, 'alone' | 'together'][] = [
 ];
 
 describe.each(backends)('deterministic requests to the embedded model, in a page, on the %s', (_, backend, company) => {
-  it.each(answerFormats)('are answered as recorded, in %s', { timeout: 300_000 }, async (format) => {
+  it.each(answerFormats)('are answered as recorded, in %s', async (format) => {
     const answers = await answersOf(format, { backend, open: openTales, policy: 'direct', company, cases: shortCases });
     expect(answers).toEqual(expectedOf(recorded, format, shortCases));
   });
