@@ -26,11 +26,12 @@ const shapes: fc.Arbitrary<PagedShape> = fc.record({
   sequences: fc
     .array(sequence, { minLength: 1, maxLength: 3 })
     .map((all) => all.map((s) => ({ ...s, rowCount: Math.min(s.rowCount, s.positionCount) }))),
+  values: fc.constantFrom('plain', 'plain', 'wild'),
   scale: fc.constantFrom(0.01, 1, 10, 2 ** 14),
   seed: fc.integer({ min: 0, max: 2 ** 31 }),
 });
 
-const plain = { kvHeadCount: 1, share: 1, headSize: 64, blockSize: 16, scale: 0.3, seed: 7 } as const;
+const plain = { kvHeadCount: 1, share: 1, headSize: 64, blockSize: 16, values: 'plain', scale: 0.3, seed: 7 } as const;
 /** Every number of queries that a workgroup may have at some head size, one row and several, padded heads, windows. */
 const fastShapes: readonly PagedShape[] = [
   {

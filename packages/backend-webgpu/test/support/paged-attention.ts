@@ -19,6 +19,8 @@ export interface PagedShape {
   readonly windowSize?: number | undefined;
   /** By sequence: its positions, and how many of the last of them are rows of the batch. */
   readonly sequences: readonly { readonly positionCount: number; readonly rowCount: number }[];
+  /** Values about `scale`, or of any magnitude from 2^-60 to 2^60. */
+  readonly values: 'plain' | 'wild';
   readonly scale: number;
   readonly seed: number;
 }
@@ -107,12 +109,14 @@ export class PagedAttention {
 }
 
 function caseOf(
-  { kvHeadCount, share, headSize, blockSize, windowSize, scale }: PagedShape,
+  { kvHeadCount, share, headSize, blockSize, windowSize, values, scale }: PagedShape,
   { positionCount, rowCount }: { readonly positionCount: number; readonly rowCount: number },
   random: Random,
 ): AttentionCase {
   const headCount = kvHeadCount * share;
   const kvLength = positionCount * kvHeadCount * headSize;
+  const floats = (length: number): Float32Array =>
+    values === 'wild' ? random.wildFloats(length, -60, 60) : random.floats(length, scale);
   return {
     kind: 'attention',
     headCount,
@@ -120,9 +124,9 @@ function caseOf(
     headSize,
     blockSize,
     ...(windowSize === undefined ? {} : { windowSize }),
-    key: random.floats(kvLength, scale),
-    value: random.floats(kvLength, scale),
-    query: random.floats(rowCount * headCount * headSize, scale),
+    key: floats(kvLength),
+    value: floats(kvLength),
+    query: floats(rowCount * headCount * headSize),
     queryPositions: Int32Array.from({ length: rowCount }, (_, row) => positionCount - rowCount + row),
   };
 }
