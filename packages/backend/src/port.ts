@@ -40,8 +40,9 @@ export interface Backend {
   readonly sampler?: TokenSampler;
   /**
    * Runs one step. One call may be in flight; a second rejects with `STET_ERR_BACKEND_BUSY`. Rejects with
-   * `STET_ERR_BAD_BATCH` before anything is written, with `STET_ERR_BACKEND_CLOSED` after `close`. Never substitutes a
-   * kernel, a shape or a schedule. The arrays of the result live until the next call.
+   * `STET_ERR_BAD_BATCH` before anything is written, with `STET_ERR_BACKEND_CLOSED` after `close`, with
+   * `STET_ERR_DEVICE_LOST` once the device is gone and with it every K/V row, for good. Never substitutes a kernel, a shape
+   * or a schedule. The arrays of the result live until the next call.
    */
   forward(step: Step): Promise<StepResult>;
   /** Waits for the call in flight and frees everything. May be called twice. */

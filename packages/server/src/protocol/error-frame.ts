@@ -5,6 +5,7 @@ import type { ErrorFrame } from './server-frames.js';
 export const retryableCodes: ReadonlySet<StetErrorCode> = new Set<StetErrorCode>([
   'STET_ERR_BACKEND_FAILED',
   'STET_ERR_CONNECTION',
+  'STET_ERR_DEVICE_LOST',
   'STET_ERR_ENGINE_CLOSED',
   'STET_ERR_QUEUE_FULL',
   'STET_ERR_SHUTTING_DOWN',
