@@ -1,12 +1,41 @@
-import { testBackend } from '@stet/backend/conformance';
-import { describe, it } from 'vitest';
+import { buildModel, conformanceModels, testBackend } from '@stet/backend/conformance';
+import { describe, it, vi } from 'vitest';
 import { createWebGpuBackend, liveBytes } from '../src/index.js';
-import { withoutGpu } from './support/gpu.js';
+import { isSoftwareGpu, withoutGpu } from './support/gpu.js';
 import { sharedDevice } from './support/shared-device.js';
+
+// The first test of a kernel waits for its pipeline, seconds where a CPU compiles it.
+vi.setConfig({ testTimeout: 600_000 });
+
+/** All formats, a window, norms of heads and sizes that nothing divides, in little work. */
+const small = buildModel({
+  name: 'small',
+  seed: 17,
+  vocabSize: 50,
+  contextLength: 131,
+  layerCount: 2,
+  hiddenSize: 24,
+  headCount: 2,
+  kvHeadCount: 1,
+  headSize: 8,
+  feedForwardSize: 40,
+  hasBiases: false,
+  headNorms: 'headsOfQueryAndKey',
+  windowSizes: [21],
+  head: 'own',
+  attentionFormat: 'q8',
+  feedForwardFormat: 'q4',
+  headFormat: 'bf16',
+});
 
 describe.skipIf(withoutGpu)('the WebGPU backend', () => {
   const gpu = sharedDevice();
-  testBackend((load) => createWebGpuBackend({ device: gpu(), selfTest: false })(load), { name: 'webgpu', liveBytes });
+  // A GPU that is a program on the CPU would take many minutes for the three models of the suite.
+  testBackend((load) => createWebGpuBackend({ device: gpu(), selfTest: false })(load), {
+    name: isSoftwareGpu ? 'webgpu on a CPU, with one small model,' : 'webgpu',
+    liveBytes,
+    models: isSoftwareGpu ? [small] : conformanceModels(),
+  });
 });
 
 it.skipIf(withoutGpu === undefined)(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});
