@@ -1,5 +1,12 @@
+import { readdirSync, statSync } from 'node:fs';
 import { defineConfig } from 'vite';
 import { wgslText } from '../../scripts/wgsl-text.mjs';
+
+/** Servers that compress do not say how many bytes will arrive. */
+function talesSizes(): Record<string, number> {
+  const folder = new URL('../../packages/tales/model/', import.meta.url);
+  return Object.fromEntries(readdirSync(folder).map((name) => [name, statSync(new URL(name, folder)).size]));
+}
 
 export default defineConfig({
   root: import.meta.dirname,
@@ -7,6 +14,7 @@ export default defineConfig({
   base: './',
   plugins: [wgslText()],
   worker: { format: 'es', plugins: () => [wgslText()] },
+  define: { __TALES_SIZES__: JSON.stringify(talesSizes()) },
   resolve: { conditions: ['@stet/source', 'module', 'browser', 'import', 'default'] },
   build: {
     target: 'es2022',

@@ -18,7 +18,7 @@ const REQUEST = {
   deterministic: true,
 } as const satisfies GenerateRequest;
 /** A GPU that is a CPU, on a machine that is busy. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 240_000;
 /** A name that leads here without being secure in a browser's eyes, as a page on a plain web server is. */
 const INSECURE_HOST = 'insecure.test';
 
@@ -59,7 +59,7 @@ describe.skipIf(missing !== undefined && !isWebGpuRequired())(title, () => {
     expect(await text('verdict')).toBe('The same hash: every token is equal.');
     expect(playground.complaints).toEqual([]);
     await page.context().close();
-  }, 400_000);
+  }, 600_000);
 
   it('does the same on the reference, also under another policy, and keeps the choice in the address', async () => {
     const playground = await openPlayground(browser, address('?backend=reference'));

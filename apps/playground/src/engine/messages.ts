@@ -18,8 +18,7 @@ export interface EngineChoice {
 export interface OpenProgress {
   readonly phase: 'fetch' | 'digest' | 'weights';
   readonly done: number;
-  /** Absent where nobody knows. */
-  readonly total?: number;
+  readonly total: number;
 }
 
 /** A `StetError` on its way between threads. */

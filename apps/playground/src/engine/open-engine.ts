@@ -2,7 +2,7 @@ import { assertNever, type BackendFactory } from '@stet/backend';
 import { createEngine, type StetEngine } from '@stet/engine';
 import { loadModel, urlSource } from '@stet/model';
 import type { BackendName, EngineChoice, OpenProgress } from './messages.js';
-import { talesFiles } from './tales-files.js';
+import { talesBytes, talesFiles } from './tales-files.js';
 
 /** About ten sequences of the embedded model's whole context: a phone has no more to spare. */
 const KV_BYTES = 64 * 2 ** 20;
@@ -19,10 +19,15 @@ export function openEngine(
   { backend, policy }: EngineChoice,
   { signal, onProgress }: OpenOptions,
 ): Promise<StetEngine> {
+  const arrived = new Map<string, number>();
   const source = urlSource(talesFiles, {
     location: 'tales',
     signal,
-    onProgress: (_name, done, total) => onProgress({ phase: 'fetch', done, ...(total !== undefined && { total }) }),
+    onProgress: (name, bytes) => {
+      arrived.set(name, bytes);
+      const done = [...arrived.values()].reduce((sum, one) => sum + one, 0);
+      onProgress({ phase: 'fetch', done, total: talesBytes() });
+    },
   });
   const model = loadModel(source, {
     name: 'tales',

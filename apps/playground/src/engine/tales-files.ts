@@ -14,3 +14,8 @@ export const talesFiles: Readonly<Record<string, string>> = {
   'tokenizer.json': tokenizer,
   'tokenizer_config.json': tokenizerConfig,
 };
+
+/** Bytes of all of them. */
+export function talesBytes(): number {
+  return Object.keys(talesFiles).reduce((sum, name) => sum + __TALES_SIZES__[name]!, 0);
+}

@@ -19,7 +19,7 @@ export class LoadingView {
   show(progress: OpenProgress): void {
     const { done, total } = progress;
     setText('loading-phase', describe(progress));
-    if (total === undefined || done === total) {
+    if (done === total) {
       // Nobody knows how long it still takes.
       this.#bar.removeAttribute('value');
     } else {
@@ -34,17 +34,15 @@ export class LoadingView {
 }
 
 function describe({ phase, done, total }: OpenProgress): string {
-  const of = (unit: string, scale: number, digits: number) => {
-    const known = total === undefined ? '' : ` of ${(total / scale).toFixed(digits)}`;
-    return `${(done / scale).toFixed(digits)}${known} ${unit}`;
-  };
+  if (done === total) return READY_SOON;
+  const megabytes = `${(done / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB`;
   switch (phase) {
     case 'fetch':
-      return `Fetching the model: ${of('MB', 1e6, 1)}`;
+      return `Fetching the model: ${megabytes}`;
     case 'digest':
-      return done === total ? READY_SOON : `Hashing the model: ${of('MB', 1e6, 1)}`;
+      return `Hashing the model: ${megabytes}`;
     case 'weights':
-      return done === total ? READY_SOON : `Loading weights: ${of('tensors', 1, 0)}`;
+      return `Loading weights: ${done} of ${total} tensors`;
     default:
       return assertNever(phase);
   }
