@@ -42,6 +42,11 @@ export const errorCodes = {
   STET_ERR_UNKNOWN_TYPE: 'Use one of the frame types of docs/PROTOCOL.md.',
   STET_ERR_UNKNOWN_ID: 'No stream of this socket has that id; it may have ended.',
   STET_ERR_DUPLICATE_ID: 'Choose an id that no open stream of this socket has.',
+  STET_ERR_UNKNOWN_STREAM:
+    'The server no longer has that stream, or not all that is asked of it; send a deterministic request again with seed, after and hash.',
+  STET_ERR_RESUME_MISMATCH:
+    'The server computes another output for this request: compare the fingerprints, the request and its seed, and start anew.',
+  STET_ERR_TAKEN_OVER: 'Another resume of the same stream goes on with it; read it there.',
   STET_ERR_TOO_MANY_STREAMS: 'Wait for a stream of this socket to end, or open another socket.',
   STET_ERR_SLOW_READER: 'Read the socket faster; its unsent bytes passed the limit for too long.',
   STET_ERR_TOO_MANY_SOCKETS: 'Wait for a socket of the server to close, or raise its limit.',

@@ -1,10 +1,14 @@
 import * as z from 'zod';
 import { protocolLimits } from './constants.js';
 
-const { maxIdLength, maxStopCharacters, maxStopStrings, maxTopLogprobs } = protocolLimits;
+const { maxCreditTokens, maxHandleLength, maxIdLength, maxStopCharacters, maxStopStrings, maxTopLogprobs } =
+  protocolLimits;
 
 /** Chosen by the client, unique among the open streams of a socket. */
 export const streamIdSchema = z.string().min(1).max(maxIdLength);
+
+/** Output tokens that the server may send. */
+const creditSchema = z.int().min(1).max(maxCreditTokens);
 
 export const chatMessageSchema = z.object({ role: z.string(), content: z.string() });
 
@@ -50,7 +54,32 @@ export const generateFrameSchema = z.object({
   provisional: z.exactOptional(z.boolean()),
   priority: z.exactOptional(z.int().min(-100).max(100)),
   ignoreEos: z.exactOptional(z.boolean()),
+  /**
+   * Output tokens that the client has from an earlier run of this deterministic request, with its seed: they are computed
+   * again, held against `hash` and not sent.
+   */
+  after: z.exactOptional(z.int().min(1)),
+  /** Of those tokens, from the commit that ended with them. */
+  hash: z.exactOptional(z.string().regex(/^[0-9a-f]{64}$/, 'expected 64 hexadecimal digits in lower case')),
+  /** Commits stop after so many output tokens, until {@link creditFrameSchema} gives more. */
+  credit: z.exactOptional(creditSchema),
 });
+
+/**
+ * Goes on, as stream `id` of this socket, with the stream of that handle (`accepted.stream`), whose socket was lost.
+ * `after`: the output tokens that the client has.
+ */
+export const resumeFrameSchema = z.strictObject({
+  type: z.literal('resume'),
+  id: streamIdSchema,
+  stream: z.string().min(1).max(maxHandleLength),
+  after: z.int().min(0),
+  /** As in `generate`, counted from `after` on. */
+  credit: z.exactOptional(creditSchema),
+});
+
+/** Lets the stream `id`, which was asked for with `credit`, send `n` output tokens more. */
+export const creditFrameSchema = z.strictObject({ type: z.literal('credit'), id: streamIdSchema, n: creditSchema });
 
 /** Ends the stream `id`; its last frame is the error `STET_ERR_ABORTED`. */
 export const cancelFrameSchema = z.strictObject({ type: z.literal('cancel'), id: streamIdSchema });
@@ -60,11 +89,15 @@ export const pingFrameSchema = z.strictObject({ type: z.literal('ping'), t: z.nu
 
 export const clientFrameSchema = z.discriminatedUnion('type', [
   generateFrameSchema,
+  resumeFrameSchema,
+  creditFrameSchema,
   cancelFrameSchema,
   pingFrameSchema,
 ]);
 
 export type GenerateFrame = z.infer<typeof generateFrameSchema>;
+export type ResumeFrame = z.infer<typeof resumeFrameSchema>;
+export type CreditFrame = z.infer<typeof creditFrameSchema>;
 export type CancelFrame = z.infer<typeof cancelFrameSchema>;
 export type PingFrame = z.infer<typeof pingFrameSchema>;
 export type ClientFrame = z.infer<typeof clientFrameSchema>;

@@ -36,6 +36,9 @@ export const protocolLimits = {
   maxStopCharacters: 256,
   maxLogitBiases: 1024,
   maxTopLogprobs: 20,
+  /** Output tokens that a stream may be given credit for ahead of what was sent. */
+  maxCreditTokens: 1_000_000,
+  maxHandleLength: 64,
   /** Unknown fields named in one answer; the rest is counted. */
   maxNamedFields: 16,
   /** Characters of an unknown field's name, or of an unknown type, that an answer repeats. */

@@ -13,8 +13,10 @@ interface StreamFields {
 /** The first frame of a stream: what will really be used, defaults filled in. */
 export type AcceptedFrame = StreamFields &
   EventOf<'accepted'> & {
-    /** The server's own name of the stream; its log uses it. */
+    /** The server's own name of the stream: the handle to resume it by, which its log uses too. */
     readonly stream: string;
+    /** The output tokens that the client said it has: the first commit begins there. Absent in a stream from the start. */
+    readonly after?: number;
     /** Fields of the request that were ignored; absent when there are none. */
     readonly warnings?: readonly string[];
   };
@@ -75,6 +77,7 @@ export const acceptedFrameSchema: z.ZodType<AcceptedFrame> = z.strictObject({
   type: z.literal('accepted'),
   ...streamFields,
   stream: z.string(),
+  after: z.exactOptional(count),
   fingerprint: z.string(),
   seed: count,
   promptTokens: count,
