@@ -7,25 +7,27 @@ import { assert } from '@stet/backend';
 export function variantText(text: string, flags: ReadonlySet<string>): string {
   /** Of each open `//#if`, whether the lines within are kept. */
   const kept: boolean[] = [];
-  const lines = text.split('\n').filter((line) => {
+  const lines: string[] = [];
+  for (const line of text.split('\n')) {
     const [, word, flag] = /^\/\/#(\w+)\s*(\w*)$/.exec(line.trim()) ?? [];
     switch (word) {
+      case undefined:
+        if (kept.every((isKept) => isKept)) lines.push(line);
+        break;
       case 'if':
         kept.push(flags.has(flag!));
-        return false;
+        break;
       case 'else':
         assert(kept.length > 0, '#else without #if');
         kept.push(!kept.pop());
-        return false;
+        break;
       case 'endif':
         assert(kept.pop() !== undefined, '#endif without #if');
-        return false;
-      case undefined:
-        return kept.every((isKept) => isKept);
+        break;
       default:
         assert(false, `the line ${line} is not understood`);
     }
-  });
+  }
   assert(kept.length === 0, '#if without #endif');
   return lines.join('\n');
 }

@@ -5,6 +5,7 @@ import { runAdd } from './run-add.js';
 import { runAttention } from './run-attention.js';
 import { runEmbed } from './run-embed.js';
 import { runLinear } from './run-linear.js';
+import { runLinearFast } from './run-linear-fast.js';
 import { runRmsNorm } from './run-rms-norm.js';
 import { runRope } from './run-rope.js';
 import { runSwiglu } from './run-swiglu.js';
@@ -47,7 +48,7 @@ async function runCase(scratch: OpScratch, input: OpCase, schedule: Schedule): P
     case 'embed':
       return runEmbed(scratch, input);
     case 'linear':
-      return runLinear(scratch, input);
+      return schedule === 'fast' ? runLinearFast(scratch, input) : runLinear(scratch, input);
     case 'rmsNorm':
       return runRmsNorm(scratch, input);
     case 'rope':

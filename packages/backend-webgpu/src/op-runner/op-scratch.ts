@@ -50,7 +50,9 @@ export class OpScratch {
     const positionCount = (positions ?? Int32Array.of(0)).reduce((most, p) => Math.max(most, p), 0) + 1;
     const sequenceCount = new Set(tableStarts ?? [0]).size;
     const size = { rowCount, outputCount: batch.outputs?.length ?? 0, positionCount, sequenceCount };
-    const program = await Program.compile(this.gpu, this.memory, calls, {
+    // The others would be compiled for nothing.
+    const running = calls.filter((call) => !call.workgroups(size).includes(0));
+    const program = await Program.compile(this.gpu, this.memory, running, {
       batch: this.upload(Uint32Array.of(size.rowCount, size.outputCount, 0, 0), GPU_USAGE.UNIFORM),
       rows: this.upload(rows),
       tables: this.upload(table),

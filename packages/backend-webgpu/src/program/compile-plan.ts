@@ -1,6 +1,7 @@
 import { assertNever, type Step } from '@stet/backend';
 import { canonicalCalls } from './canonical-program.js';
 import type { DeviceModel } from './device-model.js';
+import { fastCalls } from './fast-program.js';
 import type { KernelCall } from './kernel-call.js';
 import type { ProgramScratch } from './scratch.js';
 
@@ -18,7 +19,7 @@ export function compilePlan(model: DeviceModel, scratch: ProgramScratch, schedul
     case 'canonical':
       return canonicalCalls(model, scratch);
     case 'fast':
-      return canonicalCalls(model, scratch);
+      return fastCalls(model, scratch);
     default:
       return assertNever(schedule);
   }
