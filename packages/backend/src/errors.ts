@@ -50,6 +50,8 @@ export const errorCodes = {
   STET_ERR_TOO_MANY_STREAMS: 'Wait for a stream of this socket to end, or open another socket.',
   STET_ERR_SLOW_READER: 'Read the socket faster; its unsent bytes passed the limit for too long.',
   STET_ERR_TOO_MANY_SOCKETS: 'Wait for a socket of the server to close, or raise its limit.',
+  STET_ERR_RATE_LIMITED: 'Wait as long as Retry-After says, or raise the limits of this key.',
+  STET_ERR_UNAUTHORIZED: 'Send a key of the server as `Authorization: Bearer KEY`, or offer an unused ticket.',
   STET_ERR_FORBIDDEN_ORIGIN: 'Add the origin of the page to the allowed origins of the server.',
   STET_ERR_NOT_FOUND: 'Use one of the paths of docs/PROTOCOL.md.',
   STET_ERR_METHOD_NOT_ALLOWED: 'Use one of the methods that the Allow header lists.',

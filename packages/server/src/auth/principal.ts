@@ -9,7 +9,11 @@ export interface KeyLimits {
   readonly requestsPerMinute?: number;
 }
 
-/** Who asks. Streams of one principal are invisible to every other. */
+/**
+ * Who asks. Streams of one principal are invisible to every other. Two requests are of the same principal exactly if
+ * they carry the same object: it outlives a reload of the keys, its limits may change then, and a key that is replaced
+ * under the same name is somebody else.
+ */
 export interface Principal {
   /** The name of the key, which logs may show; `loopback` where no keys are configured. Never the key. */
   readonly name: string;

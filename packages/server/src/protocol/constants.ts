@@ -2,6 +2,9 @@
 export const SUBPROTOCOL = 'stet.v1';
 export type Subprotocol = typeof SUBPROTOCOL;
 
+/** A ticket of `POST /v1/tickets` is offered as one more subprotocol that begins so; the server never answers it. */
+export const TICKET_PREFIX = 'stet.ticket.';
+
 export const STREAM_PATH = '/v1/stream';
 
 /** The port a server takes and clients assume when nobody says otherwise. */
@@ -17,6 +20,8 @@ export const closeCodes = {
   protocolError: 1002,
   /** A text frame is not UTF-8. */
   invalidUtf8: 1007,
+  /** The key of the socket was revoked. */
+  unauthorized: 1008,
   /** A frame is larger than {@link protocolLimits.maxFrameBytes}. */
   frameTooLarge: 1009,
   /** The server goes away and cut off streams that were still running; send them again later. */

@@ -8,6 +8,7 @@ export const retryableCodes: ReadonlySet<StetErrorCode> = new Set<StetErrorCode>
   'STET_ERR_DEVICE_LOST',
   'STET_ERR_ENGINE_CLOSED',
   'STET_ERR_QUEUE_FULL',
+  'STET_ERR_RATE_LIMITED',
   'STET_ERR_SHUTTING_DOWN',
   'STET_ERR_SLOW_READER',
   'STET_ERR_TOO_MANY_SOCKETS',

@@ -4,3 +4,4 @@ export * from './constants.js';
 export * from './error-frame.js';
 export { type ParsedFrame, parseClientFrame, type RefusedFrame } from './parse.js';
 export * from './server-frames.js';
+export * from './subprotocols.js';
