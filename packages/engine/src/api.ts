@@ -28,6 +28,8 @@ export interface GenerateRequest {
   readonly stop?: string | readonly string[];
   /** The chosen token's log-probability and those of the n likeliest, 0 .. 20. */
   readonly logprobs?: number;
+  /** The same of the prompt's tokens but the first, 0 .. 20; its rows then do not come from the prefix cache. */
+  readonly promptLogprobs?: number;
   /** Also emit candidates before they are verified. */
   readonly provisional?: boolean;
   /** Higher is served first, -100 .. 100, 0 by default. */
@@ -55,6 +57,7 @@ export interface ResolvedParams {
   readonly logitBias: Readonly<Record<string, number>>;
   readonly stop: readonly string[];
   readonly logprobs?: number;
+  readonly promptLogprobs?: number;
   readonly provisional: boolean;
   readonly priority: number;
   readonly ignoreEos: boolean;
@@ -83,6 +86,8 @@ export type GenerateEvent =
       readonly tokens: readonly number[];
       readonly text: string;
       readonly logprobs?: readonly TokenLogprobText[];
+      /** With the first commit, of the prompt's tokens 1, 2, …, if asked for. */
+      readonly promptLogprobs?: readonly TokenLogprobText[];
       readonly hash: string;
     }
   | { readonly type: 'provisional'; readonly from: number; readonly tokens: readonly number[]; readonly text: string }
@@ -94,6 +99,14 @@ export type GenerateEvent =
       readonly stats: GenerateStats;
       readonly receipt?: Receipt;
     };
+
+/** Bounds one read of a stream, as the argument of `next`. */
+export interface ReadLimit {
+  /** Most output tokens of a commit, from 1. The rest waits for the next read, with the text and hash that are its own. */
+  readonly maxTokens: number;
+}
+
+export type GenerateEvents = AsyncIterableIterator<GenerateEvent, undefined, ReadLimit | undefined>;
 
 export interface Usage {
   readonly promptTokens: number;
@@ -157,12 +170,13 @@ export interface Engine {
   /**
    * Streams one request, which begins with the call. The iterator is pulled: commits that are not read are merged, and
    * a sequence whose unread tokens reach a limit is paused until they are read. Leaving the loop or aborting `signal`
-   * cancels the request and frees its blocks; a request that has ended can still be read. Errors are thrown by the
+   * cancels the request and frees its blocks; a request that has ended can still be read. `next` takes a
+   * {@link ReadLimit}: wherever commits are cut, their texts joined are the same. Errors are thrown by the
    * iterator, never by the call: a refusal by the first read, a failure after what was committed before it. They are
    * `StetError`s: BAD_REQUEST, CONTEXT_LENGTH, QUEUE_FULL, KV_CAPACITY, ABORTED, DEVICE_LOST,
    * ENGINE_CLOSED, ….
    */
-  generate(request: GenerateRequest, options?: { readonly signal?: AbortSignal }): AsyncIterableIterator<GenerateEvent>;
+  generate(request: GenerateRequest, options?: { readonly signal?: AbortSignal }): GenerateEvents;
   /** Running totals, for benchmarks and monitoring. */
   stats(): EngineStats;
   /** Aborts what runs and frees everything. */

@@ -1,6 +1,6 @@
 import { assert, type BackendInfo, StetError } from '@stet/backend';
 import type { Scheduler, SequenceEvent } from '@stet/scheduler';
-import type { Engine, EngineInfo, EngineStats, GenerateEvent, GenerateRequest } from './api.js';
+import type { Engine, EngineInfo, EngineStats, GenerateEvents, GenerateRequest } from './api.js';
 import type { BackendKeeper } from './backend-keeper.js';
 import { deriveSeed } from './derive-seed.js';
 import type { EngineLimits } from './limits.js';
@@ -10,6 +10,7 @@ import { TextCompletions } from './openai/text-completions.js';
 import { EventStream, toStetError } from './request/event-stream.js';
 import type { ModelText } from './request/model-text.js';
 import { type PreparedRequest, prepareRequest } from './request/prepare-request.js';
+import { promptPieces } from './request/prompt-pieces.js';
 import { RequestSession, type SessionHost } from './request/session.js';
 import { StepLoop } from './step-loop.js';
 
@@ -79,6 +80,7 @@ export class CoreEngine implements StetEngine {
       generateChoices: (request, choiceCount, { signal, defaultMaxTokens }) =>
         this.#generate(request, choiceCount, signal, defaultMaxTokens),
       tokenBytes: (token) => text.tokenBytes(token),
+      promptPieces: (request) => promptPieces(request, text),
     };
     this.chat = { completions: new ChatCompletions(completionHost) };
     this.completions = new TextCompletions(completionHost);
@@ -88,10 +90,7 @@ export class CoreEngine implements StetEngine {
     return this.#info;
   }
 
-  generate(
-    request: GenerateRequest,
-    options: { readonly signal?: AbortSignal } = {},
-  ): AsyncIterableIterator<GenerateEvent> {
+  generate(request: GenerateRequest, options: { readonly signal?: AbortSignal } = {}): GenerateEvents {
     const [stream] = this.#generate(request, 1, options.signal, this.#parts.limits.defaultMaxTokens);
     assert(stream, 'a request has a stream');
     return stream;
@@ -242,10 +241,12 @@ interface OpenSession {
  * prefill, so that they find the prompt's blocks in the prefix cache.
  */
 function choicesOf(prepared: PreparedRequest, choiceCount: number): PreparedRequest[] {
-  const { id, seed } = prepared.sequence;
+  // Choice 0 tells of the prompt for all.
+  const { promptLogprobs: _told, ...shared } = prepared.sequence;
+  const { id, seed } = shared;
   const others = Array.from({ length: choiceCount - 1 }, (_, i): PreparedRequest => {
     const choice = i + 1;
-    const sequence = { ...prepared.sequence, id: `${id}.${choice}`, seed: deriveSeed(seed, choice), after: id };
+    const sequence = { ...shared, id: `${id}.${choice}`, seed: deriveSeed(seed, choice), after: id };
     return { ...prepared, sequence };
   });
   return [prepared, ...others];

@@ -7,6 +7,7 @@ import { PendingEvents } from '../src/request/pending-events.js';
 class Screen {
   readonly committed: number[] = [];
   committedText = '';
+  hash = '0';
   candidates = new Map<number, number>();
 
   read(event: GenerateEvent): void {
@@ -14,6 +15,7 @@ class Screen {
       expect(event.from).toBe(this.committed.length);
       this.committed.push(...event.tokens);
       this.committedText += event.text;
+      this.hash = event.hash;
       for (let i = event.from; i < this.committed.length; i++) this.candidates.delete(i);
     } else if (event.type === 'provisional') {
       event.tokens.forEach((token, i) => {
@@ -32,7 +34,7 @@ type Action =
   | { kind: 'candidate'; token: number }
   | { kind: 'window'; matched: number; outcome: 'bonus' | 'mismatch' | 'part'; token: number }
   | { kind: 'drop' }
-  | { kind: 'read'; count: number };
+  | { kind: 'read'; count: number; maxTokens: number };
 
 const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('candidate' as const), token: fc.nat(9) }) },
@@ -46,11 +48,18 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: 'drop' as const }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('read' as const), count: fc.nat(4) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('read' as const),
+      count: fc.nat(4),
+      maxTokens: fc.constantFrom(1, 2, 3, 1000),
+    }),
+  },
 );
 
 describe('pending events', () => {
-  it('show a reader the same final screen however seldom it reads, in memory that does not grow with events', () => {
+  it('show a reader the same final screen however seldom and little it reads, in memory that does not grow with events', () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
         const pending = new PendingEvents();
@@ -58,15 +67,18 @@ describe('pending events', () => {
         const committed: number[] = [];
         let candidates: number[] = [];
         const commit = (tokens: number[]) => {
-          const text = tokens.map((token) => `<${token}>`).join('');
-          pending.commit({ from: committed.length, tokens, text, hash: `${committed.length + tokens.length}` });
+          const from = committed.length;
+          const texts = tokens.map((token) => `<${token}>`);
+          pending.commit({ from, tokens, texts, hashes: tokens.map((_, index) => `${from + index + 1}`) });
           committed.push(...tokens);
         };
-        const read = (count: number) => {
+        const read = (count: number, maxTokens?: number) => {
           for (let i = 0; i < count; i++) {
-            const event = pending.take();
+            const event = pending.take(maxTokens);
             if (!event) return i;
+            if (event.type === 'commit') expect(event.tokens.length).toBeLessThanOrEqual(maxTokens ?? 1000);
             screen.read(event);
+            expect(screen.hash).toBe(`${screen.committed.length}`);
           }
           return count;
         };
@@ -77,7 +89,7 @@ describe('pending events', () => {
           } else if (one.kind === 'drop') {
             pending.rollback(committed.length);
             candidates = [];
-          } else if (one.kind === 'read') read(one.count);
+          } else if (one.kind === 'read') read(one.count, one.maxTokens);
           else {
             const matched = Math.min(one.matched, candidates.length);
             if (one.outcome === 'part' && matched > 0) commit(candidates.splice(0, matched));

@@ -1,5 +1,5 @@
-import { isStetError, StetError } from '@stet/backend';
-import type { GenerateEvent } from '../api.js';
+import { assert, isStetError, StetError } from '@stet/backend';
+import type { GenerateEvent, GenerateEvents, ReadLimit } from '../api.js';
 import { PendingEvents } from './pending-events.js';
 
 /** What a stream asks of the request behind it. */
@@ -15,7 +15,7 @@ export interface StreamOwner {
  * {@link PendingEvents}; a failure is thrown once, after the events before it were read; nothing rejects unless
  * somebody asked.
  */
-export class EventStream implements AsyncIterableIterator<GenerateEvent> {
+export class EventStream implements GenerateEvents {
   readonly pending = new PendingEvents();
   readonly #owner: StreamOwner;
   readonly #waiters: Waiter[] = [];
@@ -29,15 +29,17 @@ export class EventStream implements AsyncIterableIterator<GenerateEvent> {
     return this;
   }
 
-  next(): Promise<IteratorResult<GenerateEvent>> {
+  next(limit?: ReadLimit): Promise<IteratorResult<GenerateEvent, undefined>> {
+    const maxTokens = limit?.maxTokens ?? Number.POSITIVE_INFINITY;
+    assert(maxTokens >= 1, `a read takes at least one token, not ${maxTokens}`);
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ resolve, reject });
+      this.#waiters.push({ maxTokens, resolve, reject });
       this.flush();
     });
   }
 
   /** Leaving the loop: cancels the request and forgets what was not read. */
-  return(): Promise<IteratorResult<GenerateEvent>> {
+  return(): Promise<IteratorResult<GenerateEvent, undefined>> {
     const running = this.#end === undefined;
     this.#drop({});
     if (running) this.#owner.onCancel();
@@ -59,7 +61,7 @@ export class EventStream implements AsyncIterableIterator<GenerateEvent> {
   flush(): void {
     let read = false;
     for (let waiter = this.#waiters[0]; waiter; waiter = this.#waiters[0]) {
-      const event = this.pending.take();
+      const event = this.pending.take(waiter.maxTokens);
       if (event) {
         read = true;
         waiter.resolve({ done: false, value: event });
@@ -85,7 +87,8 @@ export class EventStream implements AsyncIterableIterator<GenerateEvent> {
 }
 
 interface Waiter {
-  resolve(result: IteratorResult<GenerateEvent>): void;
+  readonly maxTokens: number;
+  resolve(result: IteratorResult<GenerateEvent, undefined>): void;
   reject(error: StetError): void;
 }
 

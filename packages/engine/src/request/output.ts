@@ -12,6 +12,8 @@ export class RequestOutput {
   /** After the last committed token. */
   #committed: TextState<unknown>;
   #tokenCount = 0;
+  /** Of the prompt, until the first commit takes them along. */
+  #promptLogprobs: TokenLogprobText[] | undefined;
   /** After each candidate beyond the committed tokens. */
   #candidates: TextState<unknown>[] = [];
 
@@ -29,23 +31,33 @@ export class RequestOutput {
     return this.#hash.hex;
   }
 
+  notePrompt({ logprobs }: Extract<SequenceEvent, { kind: 'promptLogprobs' }>): void {
+    this.#promptLogprobs ??= [];
+    for (const logprob of logprobs) this.#promptLogprobs.push(this.#withText(logprob));
+  }
+
   /** `ends`: the output is complete with these tokens, so the text that is still held goes with them. */
   commit(event: Extract<SequenceEvent, { kind: 'commit' }>, ends: boolean, pending: PendingEvents): void {
-    let text = '';
+    const texts: string[] = [];
+    const hashes: string[] = [];
     for (const token of event.tokens) {
       this.#committed = this.#machine.next(this.#committed, token);
-      text += this.#committed.released;
+      texts.push(this.#committed.released);
       this.#hash.push(token);
+      hashes.push(this.#hash.hex);
     }
-    if (ends) text += this.#machine.finish(this.#committed);
+    if (ends) texts[texts.length - 1] += this.#machine.finish(this.#committed);
     this.#tokenCount += event.tokens.length;
     this.#candidates.splice(0, event.tokens.length);
+    const promptLogprobs = this.#promptLogprobs;
+    this.#promptLogprobs = undefined;
     pending.commit({
       from: event.from,
       tokens: event.tokens,
-      text,
+      texts,
       ...(event.logprobs && { logprobs: event.logprobs.map((logprob) => this.#withText(logprob)) }),
-      hash: this.#hash.hex,
+      ...(promptLogprobs && { promptLogprobs }),
+      hashes,
     });
   }
 

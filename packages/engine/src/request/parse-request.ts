@@ -59,6 +59,7 @@ function fieldChecks({ limits, vocabSize, contextLength }: RequestBounds): Check
     logitBias: logitBias(limits.maxLogitBiases, vocabSize),
     stop: stopStrings(limits),
     logprobs: integer(0, limits.maxTopLogprobs),
+    promptLogprobs: integer(0, limits.maxTopLogprobs),
     provisional: boolean,
     priority: integer(-100, 100),
     ignoreEos: boolean,

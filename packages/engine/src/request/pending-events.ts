@@ -9,6 +9,15 @@ export interface CandidateText {
   readonly text: string;
 }
 
+/** Output tokens `from`, … are final: for each, the text that it released and the hash of all tokens up to it. */
+export interface CommittedTokens {
+  readonly from: number;
+  readonly tokens: readonly number[];
+  readonly texts: readonly string[];
+  readonly hashes: readonly string[];
+  readonly logprobs?: readonly TokenLogprobText[];
+}
+
 /**
  * The events that a reader has not fetched, merged without loss into at most one of each kind, in this order:
  * accepted, rollback, commit, provisional, done. A stream's memory does not grow with the number of events, only
@@ -27,14 +36,14 @@ export class PendingEvents {
 
   /** Output tokens, committed or candidates, that wait for the reader. */
   get unreadTokens(): number {
-    return (this.#commit?.tokens.length ?? 0) + this.#candidates.length;
+    return (this.#commit?.tokenCount ?? 0) + this.#candidates.length;
   }
 
   accept(event: EventOf<'accepted'>): void {
     this.#accepted = event;
   }
 
-  commit(event: Omit<EventOf<'commit'>, 'type'>): void {
+  commit(event: CommittedTokens): void {
     assert(event.from === this.#committed, `a commit begins at ${event.from}, expected ${this.#committed}`);
     const before = this.#candidatesFrom;
     this.#committed += event.tokens.length;
@@ -66,8 +75,8 @@ export class PendingEvents {
     this.#done = event;
   }
 
-  /** The next event, which then counts as read. */
-  take(): GenerateEvent | undefined {
+  /** The next event, which then counts as read; a commit is cut after `maxTokens`. */
+  take(maxTokens = Number.POSITIVE_INFINITY): GenerateEvent | undefined {
     if (this.#accepted) {
       const event = this.#accepted;
       this.#accepted = undefined;
@@ -79,8 +88,8 @@ export class PendingEvents {
       return { type: 'rollback', to };
     }
     if (this.#commit) {
-      const event = this.#commit.toEvent();
-      this.#commit = undefined;
+      const event = this.#commit.take(maxTokens);
+      if (this.#commit.tokenCount === 0) this.#commit = undefined;
       return event;
     }
     if (this.#candidates.length > 0) return this.#takeCandidates();
@@ -104,39 +113,46 @@ export class PendingEvents {
   }
 }
 
+/** Commits that wait, as one from which any number of tokens can be taken. */
 class MergedCommit {
-  readonly #from: number;
+  #from: number;
   readonly #tokens: number[] = [];
   readonly #texts: string[] = [];
+  readonly #hashes: string[] = [];
   readonly #logprobs: TokenLogprobText[] | undefined;
-  #hash: string;
 
-  constructor(event: Omit<EventOf<'commit'>, 'type'>) {
-    this.#from = event.from;
-    this.#logprobs = event.logprobs && [];
-    this.#hash = event.hash;
-    this.append(event);
+  constructor(first: CommittedTokens) {
+    this.#from = first.from;
+    this.#logprobs = first.logprobs && [];
+    this.append(first);
   }
 
-  get tokens(): readonly number[] {
-    return this.#tokens;
+  get tokenCount(): number {
+    return this.#tokens.length;
   }
 
-  append(event: Omit<EventOf<'commit'>, 'type'>): void {
-    this.#tokens.push(...event.tokens);
-    this.#texts.push(event.text);
-    if (event.logprobs) this.#logprobs?.push(...event.logprobs);
-    this.#hash = event.hash;
+  append({ tokens, texts, hashes, logprobs }: CommittedTokens): void {
+    this.#tokens.push(...tokens);
+    this.#texts.push(...texts);
+    this.#hashes.push(...hashes);
+    if (logprobs) this.#logprobs?.push(...logprobs);
   }
 
-  toEvent(): EventOf<'commit'> {
+  /** Removes the first tokens, `maxTokens` of them or all. */
+  take(maxTokens: number): EventOf<'commit'> {
+    const from = this.#from;
+    const count = Math.min(maxTokens, this.#tokens.length);
+    const hash = this.#hashes[count - 1];
+    assert(hash !== undefined, 'a commit that waits has tokens');
+    this.#hashes.splice(0, count);
+    this.#from += count;
     return {
       type: 'commit',
-      from: this.#from,
-      tokens: this.#tokens,
-      text: this.#texts.join(''),
-      ...(this.#logprobs && { logprobs: this.#logprobs }),
-      hash: this.#hash,
+      from,
+      tokens: this.#tokens.splice(0, count),
+      text: this.#texts.splice(0, count).join(''),
+      ...(this.#logprobs && { logprobs: this.#logprobs.splice(0, count) }),
+      hash,
     };
   }
 }

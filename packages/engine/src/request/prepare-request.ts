@@ -79,6 +79,7 @@ function resolveParams(parsed: ParsedRequest, promptLength: number, context: Pre
     logitBias: parsed.logitBias ?? {},
     stop: parsed.stop,
     ...(parsed.logprobs !== undefined && { logprobs: parsed.logprobs }),
+    ...(parsed.promptLogprobs !== undefined && { promptLogprobs: parsed.promptLogprobs }),
     provisional: parsed.provisional ?? false,
     priority: parsed.priority ?? 0,
     ignoreEos: parsed.ignoreEos ?? false,
@@ -106,6 +107,7 @@ function toSequence(
     stopTokens,
     ...(params.stop.length > 0 && { stop: machine }),
     ...(params.logprobs !== undefined && { topLogprobs: params.logprobs }),
+    ...(params.promptLogprobs !== undefined && { promptLogprobs: params.promptLogprobs }),
     priority: params.priority,
     provisional: params.provisional,
   };

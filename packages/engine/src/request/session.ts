@@ -70,6 +70,9 @@ export class RequestSession {
       case 'commit':
         this.#output.commit(event, ends, pending);
         break;
+      case 'promptLogprobs':
+        this.#output.notePrompt(event);
+        break;
       case 'provisional':
         this.#output.provisional(event, pending);
         break;
