@@ -205,9 +205,6 @@ describe('completions.create', () => {
     expect(new Set(answers.map((answer) => answer.choices[0]!.text)).size).toBe(1);
     for (const prompt of [['a', 'b'], [[97], [98]], undefined, 7, [97, 'b']])
       await expect(run(prompt)).rejects.toMatchObject({ code: 'STET_ERR_BAD_REQUEST' });
-    await expect(
-      fake.engine.completions.create({ prompt: 'a', echo: true } as unknown as TextParams),
-    ).rejects.toMatchObject({ message: expect.stringMatching(/^echo is not supported/) });
   });
 
   it('streams the same text and log-probabilities, with offsets that go on', async () => {

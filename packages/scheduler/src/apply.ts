@@ -53,7 +53,9 @@ function applyCandidate(run: PlannedRun, batch: BatchResult, context: ApplyConte
 function applyCommitting(run: PlannedRun, batch: BatchResult, context: ApplyContext): void {
   const { sequence } = run;
   const written = run.start + run.rowCount;
-  if (run.output.outputCount === 0) {
+  if (run.scoreCount > 0) noteScores(run, batch, context);
+  const drawnCount = run.output.outputCount - run.scoreCount;
+  if (drawnCount === 0) {
     noteWritten(sequence, written, 'kept');
     publish(sequence, context);
     return;
@@ -64,8 +66,8 @@ function applyCommitting(run: PlannedRun, batch: BatchResult, context: ApplyCont
   const logprobs: TokenLogprob[] = [];
   let matched = 0;
   let mismatch = false;
-  for (let i = 0; i < run.output.outputCount && !mismatch && !sequence.ending; i++) {
-    const { token, logprob } = drawnOf(run, i, batch, context);
+  for (let i = 0; i < drawnCount && !mismatch && !sequence.ending; i++) {
+    const { token, logprob } = drawnOf(run, run.scoreCount + i, batch, context);
     if (logprob) logprobs.push(logprob);
     sequence.commit(token);
     if (i >= candidates.length) continue;
@@ -78,6 +80,20 @@ function applyCommitting(run: PlannedRun, batch: BatchResult, context: ApplyCont
   else if (!sequence.ending && draftedCount === 0)
     for (const token of candidates.subarray(matched)) sequence.pushCandidate(token, heldSinceMs);
   settle(sequence, from, logprobs, context);
+}
+
+/** Reports what rows of the prompt tell of the tokens after them. */
+function noteScores(run: PlannedRun, batch: BatchResult, context: ApplyContext): void {
+  const { sequence, scoreCount } = run;
+  const from = sequence.scoredCount + 1;
+  const logprobs: TokenLogprob[] = [];
+  for (let row = 0; row < scoreCount; row++) {
+    const { token, logprob } = drawnOf(run, row, batch, context);
+    assert(logprob && token === sequence.tokenAt(from + row), 'a row of the prompt tells of its next token');
+    logprobs.push(logprob);
+  }
+  sequence.scoredCount += scoreCount;
+  context.events.push({ kind: 'promptLogprobs', id: sequence.id, from, logprobs });
 }
 
 /** K/V was written up to a position; what candidates had after it is kept or dropped. */

@@ -14,7 +14,7 @@ type Bounds = Pick<BackendInfo, 'vocabSize' | 'contextLength' | 'canonical' | 'c
 
 /** Throws the `StetError` that says what is wrong with a request, or nothing. */
 export function checkRequest(request: SequenceRequest, bounds: Bounds, kv: KvCache): void {
-  const { promptTokens, maxTokens, seed, topLogprobs, priority } = request;
+  const { promptTokens, maxTokens, seed, topLogprobs, promptLogprobs, priority } = request;
   if (request.kind === 'deterministic' && bounds.canonical === 'none') {
     throw new StetError(
       'STET_ERR_UNSUPPORTED',
@@ -28,7 +28,9 @@ export function checkRequest(request: SequenceRequest, bounds: Bounds, kv: KvCac
   }
   integer('maxTokens', maxTokens, 1, Number.MAX_SAFE_INTEGER);
   integer('seed', seed, 0, MAX_SEED);
-  if (topLogprobs !== undefined) integer('topLogprobs', topLogprobs, 0, Math.min(MAX_TOP_LOGPROBS, bounds.vocabSize));
+  const mostLogprobs = Math.min(MAX_TOP_LOGPROBS, bounds.vocabSize);
+  if (topLogprobs !== undefined) integer('topLogprobs', topLogprobs, 0, mostLogprobs);
+  if (promptLogprobs !== undefined) integer('promptLogprobs', promptLogprobs, 0, mostLogprobs);
   range('priority', priority, -MAX_PRIORITY, MAX_PRIORITY);
   checkSampling(request.sampling, bounds.vocabSize);
   const windowTokens = (request.kind === 'deterministic' && bounds.canonicalShape?.windowTokens) || 1;

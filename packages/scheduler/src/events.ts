@@ -11,6 +11,16 @@ export type SequenceEvent =
       readonly tokens: readonly number[];
       readonly logprobs?: readonly TokenLogprob[];
     }
+  /**
+   * Log-probabilities of the prompt's tokens `from`, `from + 1`, …, only if asked for: in order from token 1 on, all of
+   * them before the first commit.
+   */
+  | {
+      readonly kind: 'promptLogprobs';
+      readonly id: string;
+      readonly from: number;
+      readonly logprobs: readonly TokenLogprob[];
+    }
   /** Candidates from output index `from` on, only if asked for. */
   | { readonly kind: 'provisional'; readonly id: string; readonly from: number; readonly tokens: readonly number[] }
   /** Candidates from output index `to` on are withdrawn, only if provisional was asked for. */

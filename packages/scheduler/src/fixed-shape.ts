@@ -32,7 +32,7 @@ function fixedRange(sequence: Sequence, windowTokens: number): RowRange {
   return {
     start,
     rowCount: Math.min(end - start, windowTokens),
-    outputFrom: sequence.settledCount - 1,
+    outputFrom: sequence.outputFrom,
     wants: wanted(sequence, 'canonical'),
   };
 }

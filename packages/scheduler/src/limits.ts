@@ -12,6 +12,8 @@ export interface SchedulerLimits {
   readonly canonicalBudget: number;
   /** Rows of a step that prefill may take from one batch: it bounds how long a prompt delays the tokens of others. */
   readonly prefillBudget: number;
+  /** Rows of a step that tell log-probabilities of prompts: it bounds the logits of its result. Fixed shapes have their own bound. */
+  readonly scoreBudget: number;
   /** Tokens that a drafter may guess at once. */
   readonly draftTokens: number;
 }
@@ -22,6 +24,7 @@ export const DEFAULT_LIMITS: SchedulerLimits = {
   fastBudget: 512,
   canonicalBudget: 512,
   prefillBudget: 128,
+  scoreBudget: 64,
   draftTokens: 16,
 };
 

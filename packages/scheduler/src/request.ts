@@ -20,6 +20,8 @@ export interface SequenceRequest {
   readonly stop?: StopMatcher;
   /** Absent: no log-probabilities; n: the chosen token's and those of the n likeliest, 0 .. 20. */
   readonly topLogprobs?: number;
+  /** Absent: none; n: the log-probabilities of the prompt's tokens but the first, and those of the n likeliest, 0 .. 20. */
+  readonly promptLogprobs?: number;
   /** Served as if it had come `priority` × 10 s earlier: higher goes first, and nobody waits for ever. */
   readonly priority: number;
   /** Admit it only once this sequence has finished its prefill, ended or paused, so that it finds its prompt's blocks in the cache. */

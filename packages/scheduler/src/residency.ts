@@ -118,7 +118,7 @@ export class Residency {
 
   private giveBlocks(sequence: Sequence, events: SequenceEvent[]): boolean {
     const { settledCount, table } = sequence;
-    const matched = this.kv.match(table, sequence.settledTokens, settledCount - 1, sequence.kind);
+    const matched = this.kv.match(table, sequence.settledTokens, sequence.outputFrom, sequence.kind);
     const found = sequence.kind === 'deterministic' ? this.wholeWindows(matched) : matched;
     this.kv.shrink(table, found);
     while (!this.fits(sequence)) {

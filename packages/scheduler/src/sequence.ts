@@ -29,6 +29,8 @@ export class Sequence {
   /** Positions 0 .. kvCount - 1 have K/V of some kind. */
   kvCount = 0;
   committedCount = 0;
+  /** Rows of the prompt that have told the log-probability of the token after them, in order; all of them where nobody asks. */
+  scoredCount: number;
   candidateCount = 0;
   /** When the oldest candidate came. */
   heldSinceMs = 0;
@@ -65,6 +67,7 @@ export class Sequence {
     this.tokens = new Int32Array(request.promptTokens.length + Math.min(request.maxTokens, 64));
     this.tokens.set(request.promptTokens);
     this.count = request.promptTokens.length;
+    this.scoredCount = request.promptLogprobs === undefined ? this.promptCount - 1 : 0;
     this.stopState = request.stop?.initial;
     this.drafting = drafting;
     const { frequencyPenalty, presencePenalty, repetitionPenalty } = request.sampling;
@@ -88,6 +91,16 @@ export class Sequence {
   /** Prompt and committed output. */
   get settledCount(): number {
     return this.promptCount + this.committedCount;
+  }
+
+  /** Every row of the prompt but the last has told what was asked of it. */
+  get isScored(): boolean {
+    return this.scoredCount === this.promptCount - 1;
+  }
+
+  /** Position of the first row of the settled tokens whose result is wanted: rows before it may come from the prefix cache. */
+  get outputFrom(): number {
+    return this.isScored ? this.settledCount - 1 : this.scoredCount;
   }
 
   /** All tokens, candidates included. */
@@ -193,6 +206,7 @@ export class Sequence {
     const at = `sequence ${this.id}`;
     assert(this.count === this.settledCount + this.candidateCount, `${at}: tokens do not add up`);
     assert(this.candidateCount === this.candidateStates.length, `${at}: a stop state is missing`);
+    assert(this.isScored || this.committedCount === 0, `${at}: output before the prompt is scored`);
     assert(this.canonicalCount <= this.settledCount, `${at}: canonical K/V past the settled tokens`);
     assert(this.kvCount <= this.count && this.canonicalCount <= this.kvCount, `${at}: K/V past the tokens`);
     assert(

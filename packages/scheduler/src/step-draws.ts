@@ -1,4 +1,5 @@
 import { assert, type BatchResult, type Draw, type Drawn, type StepResult } from '@stet/backend';
+import { GREEDY } from './request.js';
 import type { Adjuster } from './sampling/adjust.js';
 import type { PlannedRun, PlannedStep } from './step-plan.js';
 
@@ -20,7 +21,7 @@ export class StepDraws {
       for (let row = 0; row < run.output.outputCount; row++) {
         const index = run.output.logitsIndex + row;
         const rowLogits = logits.subarray(index * vocabSize, (index + 1) * vocabSize);
-        draws.push(isCandidate(run) ? candidateDraw(run, rowLogits, adjuster) : drawAt(run, row, rowLogits, adjuster));
+        draws.push(drawOf(run, row, rowLogits, adjuster));
       }
     }
     this.draws = draws;
@@ -46,6 +47,23 @@ export function resultOf(run: PlannedRun, result: StepResult): BatchResult {
 /** A fast token of a deterministic sequence is a candidate until a window verifies it. */
 export function isCandidate({ sequence, schedule }: PlannedRun): boolean {
   return sequence.kind === 'deterministic' && schedule === 'fast';
+}
+
+function drawOf(run: PlannedRun, row: number, logits: Float32Array, adjuster: Adjuster): Draw {
+  if (row < run.scoreCount) return promptDraw(run, row, logits);
+  return isCandidate(run) ? candidateDraw(run, logits, adjuster) : drawAt(run, row - run.scoreCount, logits, adjuster);
+}
+
+/**
+ * "Draws" the prompt's own next token, whose logit is put above all others: log-probabilities are those of the raw logits,
+ * so every sampler gives the token's in the bits in which it gives those of the output.
+ */
+function promptDraw({ sequence }: PlannedRun, row: number, logits: Float32Array): Draw {
+  const { seed, promptLogprobs } = sequence.request;
+  assert(promptLogprobs !== undefined, 'a prompt is scored that nobody asked about');
+  const token = sequence.tokenAt(sequence.scoredCount + row + 1);
+  const adjusted = { ids: Int32Array.of(token), values: Float64Array.of(Number.MAX_VALUE) };
+  return { logits, adjusted, params: GREEDY, seed, outputIndex: 0, topLogprobs: promptLogprobs };
 }
 
 /** The token after all candidates; its log-probabilities are of no use to anybody. */

@@ -15,6 +15,8 @@ export interface PlannedRun {
   readonly start: number;
   readonly rowCount: number;
   readonly output: OutputRange;
+  /** The first so many output rows stand before the prompt's last token: each tells the log-probability of the token after it. */
+  readonly scoreCount: number;
   readonly wants: 'argmax' | 'logits';
 }
 
@@ -93,6 +95,8 @@ export class StepDraft {
   private note(sequence: Sequence, schedule: Schedule, range: RowRange, output: OutputRange): void {
     const { start, rowCount, wants } = range;
     sequence.servedStep = this.stepNumber;
-    this.runs.push({ sequence, epoch: sequence.epoch, schedule, start, rowCount, output, wants });
+    const firstOutput = start + rowCount - output.outputCount;
+    const scoreCount = Math.max(0, Math.min(output.outputCount, sequence.promptCount - 1 - firstOutput));
+    this.runs.push({ sequence, epoch: sequence.epoch, schedule, start, rowCount, output, scoreCount, wants });
   }
 }

@@ -14,7 +14,7 @@ export function windowRows(sequence: Sequence): number {
 export function wanted(sequence: Sequence, schedule: Schedule): 'argmax' | 'logits' {
   const { sampling, topLogprobs, kind } = sequence.request;
   const committing = kind === 'ordinary' || schedule === 'canonical';
-  if (topLogprobs !== undefined && committing) return 'logits';
+  if ((topLogprobs !== undefined || !sequence.isScored) && committing) return 'logits';
   const plain = sampling.temperature === 0 && sampling.logitBias.size === 0 && sequence.history === undefined;
   return plain ? 'argmax' : 'logits';
 }

@@ -10,6 +10,8 @@ export interface CollectedAnswer {
   readonly text: string;
   readonly tokens: readonly number[];
   readonly logprobs: readonly TokenLogprobText[];
+  /** Of the prompt's tokens but the first, if asked for. */
+  readonly promptLogprobs?: readonly TokenLogprobText[];
   readonly done: Done;
 }
 
@@ -18,16 +20,18 @@ export async function collectAnswer(events: AsyncIterable<GenerateEvent>): Promi
   const texts: string[] = [];
   const tokens: number[] = [];
   const logprobs: TokenLogprobText[] = [];
+  let promptLogprobs: readonly TokenLogprobText[] | undefined;
   let done: Done | undefined;
   for await (const event of events) {
     if (event.type === 'commit') {
       texts.push(event.text);
       tokens.push(...event.tokens);
       logprobs.push(...(event.logprobs ?? []));
+      promptLogprobs ??= event.promptLogprobs;
     } else if (event.type === 'done') done = event;
   }
   if (!done) throw new Error('assertion failed: a stream ends with done or throws');
-  return { text: texts.join(''), tokens, logprobs, done };
+  return { text: texts.join(''), tokens, logprobs, ...(promptLogprobs && { promptLogprobs }), done };
 }
 
 /** Of all choices, by their index: the prompt counts once, and so does what was cached of it before. */

@@ -1,11 +1,10 @@
-import type { GenerateRequest } from '../api.js';
 import { badRequest, boolean } from '../request/checks.js';
 import { answerHead, type Done, stetBlock, usageField, usageOf } from './answer.js';
 import { ChoiceStream } from './choice-stream.js';
 import { type CompletionHost, collectChoices, type OpenChoices, openChoices } from './choices.js';
 import { ChunkStream } from './chunk-stream.js';
 import { chatLogprobs } from './logprobs.js';
-import { type ChatParams, messagesOf, type TranslatedParams, translateParams } from './params.js';
+import { type ChatParams, messagesOf, type OwnFields, type TranslatedParams, translateParams } from './params.js';
 import type { ChatCompletion, ChatCompletionChunk } from './shapes.js';
 
 export interface RequestOptions {
@@ -101,10 +100,7 @@ export class ChatCompletions {
 
 const CHAT_FIELDS = ['messages', 'logprobs', 'top_logprobs', 'max_completion_tokens'];
 
-function chatFields(fields: Readonly<Record<string, unknown>>): {
-  readonly names: readonly string[];
-  readonly request: GenerateRequest;
-} {
+function chatFields(fields: Readonly<Record<string, unknown>>): OwnFields {
   const wanted = fields.logprobs === undefined ? false : boolean(fields.logprobs, 'logprobs');
   if (!wanted && fields.top_logprobs !== undefined) badRequest('top_logprobs needs logprobs: true');
   return {

@@ -1,11 +1,12 @@
 import { assert, isStetError, StetError } from '@stet/backend';
-import type { GenerateEvent } from '../api.js';
+import type { EngineInfo, GenerateEvent, GenerateRequest } from '../api.js';
+import type { PromptPiece } from '../request/prompt-pieces.js';
 import { type Accepted, type CollectedAnswer, collectAnswer } from './answer.js';
 import type { TranslatedParams } from './params.js';
 
 /** What this layer needs of an engine. */
 export interface CompletionHost {
-  readonly info: { readonly model: string };
+  readonly info: Pick<EngineInfo, 'model' | 'deterministic'>;
   /** Largest `n`. */
   readonly maxChoices: number;
   /** Starts all choices of a request or none: then there is one stream, which throws why. */
@@ -16,6 +17,8 @@ export interface CompletionHost {
   ): readonly AsyncIterableIterator<GenerateEvent>[];
   /** Bytes that a token spells. */
   tokenBytes(token: number): Uint8Array;
+  /** Of a prompt or of prompt tokens, which an engine has accepted. */
+  promptPieces(request: GenerateRequest): readonly PromptPiece[];
 }
 
 /** A request that was accepted: its choices by their index. */

@@ -1,4 +1,6 @@
+import { assert } from '@stet/backend';
 import type { TokenLogprobText } from '../api.js';
+import type { PromptPiece } from '../request/prompt-pieces.js';
 import type { ChatLogprobs, ChatTokenLogprob, TextLogprobs } from './shapes.js';
 
 type TokenBytes = (token: number) => Uint8Array;
@@ -23,13 +25,35 @@ export class TextLogprobWriter {
   }
 
   write(logprobs: readonly TokenLogprobText[]): TextLogprobs {
-    const label = (token: number) => tokenLabel(this.#tokenBytes(token));
     return {
-      tokens: logprobs.map(({ token }) => label(token)),
+      tokens: logprobs.map(({ token }) => this.#label(token)),
       token_logprobs: logprobs.map(({ logprob }) => logprob),
-      top_logprobs: logprobs.map(({ top }) => Object.fromEntries(top.map((one) => [label(one.token), one.logprob]))),
+      top_logprobs: logprobs.map((one) => this.#top(one)),
       text_offset: logprobs.map(({ token }) => this.#advance(token)),
     };
+  }
+
+  /** The prompt in front of an answer; `logprobs` are those of its tokens but the first. To be written first. */
+  writePrompt(pieces: readonly PromptPiece[], logprobs: readonly TokenLogprobText[]): TextLogprobs {
+    assert(logprobs.length === pieces.length - 1, 'each token of a prompt but the first has a log-probability');
+    return {
+      tokens: pieces.map(({ token }) => this.#label(token)),
+      token_logprobs: [null, ...logprobs.map(({ logprob }) => logprob)],
+      top_logprobs: [null, ...logprobs.map((one) => this.#top(one))],
+      text_offset: pieces.map(({ text }) => {
+        const offset = this.#offset;
+        this.#offset += text.length;
+        return offset;
+      }),
+    };
+  }
+
+  #label(token: number): string {
+    return tokenLabel(this.#tokenBytes(token));
+  }
+
+  #top({ top }: TokenLogprobText): Readonly<Record<string, number>> {
+    return Object.fromEntries(top.map(({ token, logprob }) => [this.#label(token), logprob]));
   }
 
   #advance(token: number): number {

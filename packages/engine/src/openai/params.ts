@@ -44,18 +44,32 @@ export interface TextParams extends CommonParams {
   readonly prompt: string | readonly number[] | readonly string[] | readonly (readonly number[])[];
   /** The chosen token's log-probability and those of the n likeliest. */
   readonly logprobs?: number | null;
+  /**
+   * Begin the answer with the prompt, and its `logprobs` with those of the prompt's tokens. A request that asks for both
+   * is deterministic unless it says otherwise and where the backend can, and its `max_tokens` may be 0.
+   */
+  readonly echo?: boolean | null;
 }
 
 /** A request in the engine's own words, and what concerns the answer's shape alone. */
 export interface TranslatedParams {
   readonly request: GenerateRequest;
   readonly choiceCount: number;
+  /** Answers begin with the prompt. */
+  readonly echo: boolean;
   readonly stream: boolean;
   readonly includeUsage: boolean;
   /** Fields that are not known and were ignored. */
   readonly warnings: readonly string[];
   /** The caller's name of each engine field. */
   readonly usedNames: ReadonlyMap<string, string>;
+}
+
+/** The fields of one endpoint: their names, and what they mean. */
+export interface OwnFields {
+  readonly names: readonly string[];
+  readonly request: GenerateRequest;
+  readonly echo?: boolean;
 }
 
 /** Known to OpenAI's clients and without any influence on the output. */
@@ -97,13 +111,10 @@ const RENAMED: ReadonlyMap<string, keyof GenerateRequest> = new Map([
 export function translateParams(
   params: unknown,
   { info, maxChoices }: Pick<CompletionHost, 'info' | 'maxChoices'>,
-  own: (fields: Readonly<Record<string, unknown>>) => {
-    readonly names: readonly string[];
-    readonly request: GenerateRequest;
-  },
+  own: (fields: Readonly<Record<string, unknown>>) => OwnFields,
 ): TranslatedParams {
   const fields = withoutNulls(plainObject(params, 'the request'));
-  const { names, request } = own(fields);
+  const { names, request, echo = false } = own(fields);
   const translated: Record<string, unknown> = {};
   const usedNames = new Map<string, string>();
   const unknown: string[] = [];
@@ -114,9 +125,9 @@ export function translateParams(
         badRequest(`${name} contradicts ${usedNames.get(target)}`);
       translated[target] = value;
       usedNames.set(target, name);
-    } else if (NEUTRAL.has(name)) checkNeutral(name, value);
-    else if (!names.includes(name) && !SHAPE_FIELDS.has(name) && !NO_INFLUENCE.has(name))
-      unknown.push(name.slice(0, 64));
+    } else if (names.includes(name) || SHAPE_FIELDS.has(name) || NO_INFLUENCE.has(name)) continue;
+    else if (NEUTRAL.has(name)) checkNeutral(name, value);
+    else unknown.push(name.slice(0, 64));
   }
   if (fields.model !== undefined && fields.model !== info.model)
     badRequest(`model ${show(fields.model)} is not served here; this engine has "${info.model}"`);
@@ -125,6 +136,7 @@ export function translateParams(
   return {
     request: { temperature: 1, ...(translated as GenerateRequest), ...request },
     usedNames,
+    echo,
     choiceCount: choiceCountOf(fields, maxChoices),
     stream: fields.stream === undefined ? false : boolean(fields.stream, 'stream'),
     includeUsage: includeUsage(fields),

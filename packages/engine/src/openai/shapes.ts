@@ -71,8 +71,9 @@ export interface ChatCompletionChunk extends ResponseHead<'chat.completion.chunk
 
 export interface TextLogprobs {
   readonly tokens: readonly string[];
-  readonly token_logprobs: readonly number[];
-  readonly top_logprobs: readonly Readonly<Record<string, number>>[];
+  /** Null of the first token of an echoed prompt: nothing stands before it. */
+  readonly token_logprobs: readonly (number | null)[];
+  readonly top_logprobs: readonly (Readonly<Record<string, number>> | null)[];
   /** Offset of each token in the text that the tokens spell, in UTF-16 units. */
   readonly text_offset: readonly number[];
 }

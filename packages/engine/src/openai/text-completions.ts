@@ -1,12 +1,14 @@
-import type { GenerateRequest } from '../api.js';
+import type { TokenLogprobText } from '../api.js';
+import { boolean } from '../request/checks.js';
 import { answerHead, type Done, stetBlock, usageField, usageOf } from './answer.js';
 import type { RequestOptions } from './chat-completions.js';
 import { ChoiceStream } from './choice-stream.js';
 import { type CompletionHost, collectChoices, type OpenChoices, openChoices } from './choices.js';
 import { ChunkStream } from './chunk-stream.js';
+import { type Echo, echoOf, echoRequest, joinLogprobs, shownEnd } from './echo.js';
 import { TextLogprobWriter } from './logprobs.js';
-import { promptOf, type TextParams, type TranslatedParams, translateParams } from './params.js';
-import type { TextCompletion, TextCompletionChunk } from './shapes.js';
+import { type OwnFields, promptOf, type TextParams, type TranslatedParams, translateParams } from './params.js';
+import type { TextCompletion, TextCompletionChunk, TextLogprobs } from './shapes.js';
 
 /** What `max_tokens` is by default, as in OpenAI's API. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -38,21 +40,34 @@ export class TextCompletions {
     { signal }: RequestOptions = {},
   ): Promise<TextCompletion | AsyncIterableIterator<TextCompletionChunk>> {
     const translated = translateParams(params, this.#host, textFields);
-    const open = await openChoices(this.#host, translated, DEFAULT_MAX_TOKENS, signal);
-    return translated.stream ? this.#chunks(translated, open) : this.#whole(translated, open);
+    const sent = { ...translated, request: echoRequest(translated, this.#host.info.deterministic) };
+    const open = await openChoices(this.#host, sent, DEFAULT_MAX_TOKENS, signal);
+    const echo = echoOf(translated, this.#host);
+    return translated.stream ? this.#chunks(sent, echo, open) : this.#whole(sent, echo, open);
   }
 
-  async #whole({ request, warnings }: TranslatedParams, { accepted, streams }: OpenChoices): Promise<TextCompletion> {
+  async #whole(
+    { request, warnings }: TranslatedParams,
+    echo: Echo | undefined,
+    { accepted, streams }: OpenChoices,
+  ): Promise<TextCompletion> {
     const answers = await collectChoices(streams);
-    const ends = answers.map(({ done }) => done);
+    const ends = answers.map(({ done }) => shownEnd(done, echo));
+    const scores = answers[0]?.promptLogprobs ?? [];
+    const logprobsOf = (output: readonly TokenLogprobText[]) => {
+      const writer = this.#writer();
+      if (!echo) return writer.write(output);
+      const prompt = writer.writePrompt(echo.pieces, scores);
+      return joinLogprobs(prompt, writer.write(echo.output === 'kept' ? output : []));
+    };
     return {
       ...answerHead('cmpl', this.#host.info.model, accepted[0]),
       object: 'text_completion',
-      choices: answers.map(({ text, logprobs, done }, index) => ({
+      choices: answers.map(({ text, logprobs }, index) => ({
         index,
-        text,
-        logprobs: request.logprobs === undefined ? null : this.#writer().write(logprobs),
-        finish_reason: done.finishReason,
+        text: echo ? echo.text + (echo.output === 'kept' ? text : '') : text,
+        logprobs: request.logprobs === undefined ? null : logprobsOf(logprobs),
+        finish_reason: ends[index]!.finishReason,
       })),
       usage: usageOf(ends),
       stet: stetBlock(accepted[0], ends, warnings),
@@ -60,7 +75,8 @@ export class TextCompletions {
   }
 
   #chunks(
-    { includeUsage, warnings }: TranslatedParams,
+    { request, includeUsage, warnings }: TranslatedParams,
+    echo: Echo | undefined,
     { accepted, streams }: OpenChoices,
   ): AsyncIterableIterator<TextCompletionChunk> {
     const writers = streams.map(() => this.#writer());
@@ -69,20 +85,32 @@ export class TextCompletions {
       object: 'text_completion' as const,
       ...usageField(includeUsage),
     };
+    const chunk = (index: number, text: string, logprobs: TextLogprobs | null): TextCompletionChunk => ({
+      ...head,
+      choices: [{ index, text, logprobs, finish_reason: null }],
+    });
+    // Choice 0 tells of the prompt for all, and its first commit comes before those of the others.
+    let scores: readonly TokenLogprobText[] = [];
+    const unechoed = new Set(echo ? streams.keys() : []);
+    const promptChunk = (index: number, { text, pieces }: Echo): TextCompletionChunk =>
+      chunk(index, text, request.logprobs === undefined ? null : writers[index]!.writePrompt(pieces, scores));
     const ends: Done[] = [];
     let openCount = streams.length;
     return new ChunkStream(new ChoiceStream(streams), [], ({ index, event }): TextCompletionChunk[] => {
       if (event.type === 'commit') {
+        scores = event.promptLogprobs ?? scores;
+        const prompt = echo && unechoed.delete(index) ? [promptChunk(index, echo)] : [];
+        if (echo?.output === 'left-out') return prompt;
         const logprobs = event.logprobs ? writers[index]!.write(event.logprobs) : null;
-        if (event.text === '' && !logprobs) return [];
-        return [{ ...head, choices: [{ index, text: event.text, logprobs, finish_reason: null }] }];
+        return event.text === '' && !logprobs ? prompt : [...prompt, chunk(index, event.text, logprobs)];
       }
       if (event.type !== 'done') return [];
-      ends[index] = event;
+      const end = shownEnd(event, echo);
+      ends[index] = end;
       const last: TextCompletionChunk = {
         ...head,
-        choices: [{ index, text: '', logprobs: null, finish_reason: event.finishReason }],
-        stet: stetBlock(accepted[index]!, [event], warnings),
+        choices: [{ index, text: '', logprobs: null, finish_reason: end.finishReason }],
+        stet: stetBlock(accepted[index]!, [end], warnings),
       };
       const isOver = --openCount === 0;
       return includeUsage && isOver ? [last, { ...head, choices: [], usage: usageOf(ends) }] : [last];
@@ -94,14 +122,12 @@ export class TextCompletions {
   }
 }
 
-const TEXT_FIELDS = ['prompt', 'logprobs'];
+const TEXT_FIELDS = ['prompt', 'logprobs', 'echo'];
 
-function textFields(fields: Readonly<Record<string, unknown>>): {
-  readonly names: readonly string[];
-  readonly request: GenerateRequest;
-} {
+function textFields(fields: Readonly<Record<string, unknown>>): OwnFields {
   return {
     names: TEXT_FIELDS,
+    echo: fields.echo === undefined ? false : boolean(fields.echo, 'echo'),
     request: {
       ...promptOf(fields.prompt),
       ...(fields.logprobs !== undefined && { logprobs: fields.logprobs as number }),

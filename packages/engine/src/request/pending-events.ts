@@ -16,6 +16,8 @@ export interface CommittedTokens {
   readonly texts: readonly string[];
   readonly hashes: readonly string[];
   readonly logprobs?: readonly TokenLogprobText[];
+  /** With the first tokens, of the prompt. */
+  readonly promptLogprobs?: readonly TokenLogprobText[];
 }
 
 /**
@@ -120,10 +122,12 @@ class MergedCommit {
   readonly #texts: string[] = [];
   readonly #hashes: string[] = [];
   readonly #logprobs: TokenLogprobText[] | undefined;
+  #promptLogprobs: readonly TokenLogprobText[] | undefined;
 
   constructor(first: CommittedTokens) {
     this.#from = first.from;
     this.#logprobs = first.logprobs && [];
+    this.#promptLogprobs = first.promptLogprobs;
     this.append(first);
   }
 
@@ -146,12 +150,15 @@ class MergedCommit {
     assert(hash !== undefined, 'a commit that waits has tokens');
     this.#hashes.splice(0, count);
     this.#from += count;
+    const promptLogprobs = this.#promptLogprobs;
+    this.#promptLogprobs = undefined;
     return {
       type: 'commit',
       from,
       tokens: this.#tokens.splice(0, count),
       text: this.#texts.splice(0, count).join(''),
       ...(this.#logprobs && { logprobs: this.#logprobs.splice(0, count) }),
+      ...(promptLogprobs && { promptLogprobs }),
       hash,
     };
   }

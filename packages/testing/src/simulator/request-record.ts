@@ -71,6 +71,9 @@ export class RequestRecord {
       case 'commit':
         this.noteCommit(event.from, event.tokens, event.logprobs);
         break;
+      case 'promptLogprobs':
+        must(false, `${event.id} is told of its prompt and never asked`);
+        break;
       case 'provisional':
         this.noteProvisional(event.from, event.tokens);
         break;

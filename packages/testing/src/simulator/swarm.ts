@@ -133,6 +133,7 @@ function drawLimits(random: SeededRandom): SchedulerLimits {
     fastBudget: rows(),
     canonicalBudget: rows(),
     prefillBudget: random.pick([1, 4, 16, 128]),
+    scoreBudget: 64,
     draftTokens: random.pick([1, 3, 16]),
   };
 }
