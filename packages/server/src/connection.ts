@@ -1,6 +1,7 @@
 import { assertNever, StetError, type StetErrorCode } from '@stet/backend';
 import type { Engine } from '@stet/engine';
 import type { RawData, WebSocket } from 'ws';
+import type { Admission } from './auth/admission.js';
 import type { Principal } from './auth/principal.js';
 import type { ServerLimits } from './limits.js';
 import type { Logger } from './logger.js';
@@ -13,6 +14,7 @@ export interface ConnectionContext {
   readonly limits: ServerLimits;
   readonly logger: Logger;
   readonly principal: Principal;
+  readonly admission: Admission;
 }
 
 /** One WebSocket and the streams that it carries. */
@@ -52,6 +54,10 @@ export class Connection {
     });
   }
 
+  get principal(): Principal {
+    return this.context.principal;
+  }
+
   get streamCount(): number {
     return this.#streams.size;
   }
@@ -81,11 +87,19 @@ export class Connection {
 
   /** Cuts off what still runs and closes the socket with 1012. */
   restart(): void {
+    this.#cutOff(new StetError('STET_ERR_SHUTTING_DOWN', 'the server is restarting'), closeCodes.restart);
+  }
+
+  /** The key is no more: cuts off what still runs and closes the socket with 1008. */
+  revoke(): void {
+    this.#cutOff(new StetError('STET_ERR_UNAUTHORIZED', 'the key was revoked'), closeCodes.unauthorized);
+  }
+
+  #cutOff(reason: StetError, closeCode: number): void {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
-    const reason = new StetError('STET_ERR_SHUTTING_DOWN', 'the server is restarting');
     for (const stream of this.#streams.values()) stream.cancel(reason);
-    void Promise.all(this.#runs).then(() => this.#close(closeCodes.restart, 'STET_ERR_SHUTTING_DOWN'));
+    void Promise.all(this.#runs).then(() => this.#close(closeCode, reason.code));
   }
 
   #onMessage(data: RawData, isBinary: boolean): void {
@@ -117,7 +131,7 @@ export class Connection {
   }
 
   #generate(frame: GenerateFrame, warnings: readonly string[]): void {
-    const { engine, logger } = this.context;
+    const { admission, engine, logger, principal } = this.context;
     const { id } = frame;
     if (this.#streams.has(id)) {
       this.#refuse({ id }, 'STET_ERR_DUPLICATE_ID', 'a stream with this id is open');
@@ -128,7 +142,15 @@ export class Connection {
       this.#refuseStream(id, ...refusal);
       return;
     }
-    const onEnd = () => this.#streams.delete(id);
+    const place = admission.admitStream(principal);
+    if (place.kind === 'refused') {
+      this.#refuseStream(id, place.code, place.message);
+      return;
+    }
+    const onEnd = () => {
+      this.#streams.delete(id);
+      place.release();
+    };
     const stream = new Stream(frame, warnings, { engine, outbox: this.#outbox, logger, onEnd });
     this.#streams.set(id, stream);
     const run = stream.run().then(() => {

@@ -1,23 +1,43 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { StetError } from '@stet/backend';
+import { StetError, type StetErrorCode } from '@stet/backend';
 import type { Engine } from '@stet/engine';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { Admission, admissionError } from './auth/admission.js';
+import { KeyAuthenticator } from './auth/key-authenticator.js';
+import { type ApiKey, KeyRing } from './auth/keys.js';
 import { type Authenticator, isRefusal, openDoor, type Principal } from './auth/principal.js';
+import { ticketRoute } from './auth/ticket-route.js';
+import { TicketOffice } from './auth/tickets.js';
 import { Connection } from './connection.js';
-import { isLoopbackHost, isOriginAllowed } from './hosts.js';
+import { checkOrigins, isLoopbackHost } from './hosts.js';
+import { CrossOrigin } from './http/cors.js';
+import { retryAfter } from './http/headers.js';
+import { createHttpServer } from './http/http-server.js';
 import { httpError, type JsonResponse, notFound, pathOf, refuseUpgrade } from './http/responses.js';
 import { Router } from './http/router.js';
 import { type ServerState, stateRoutes } from './http/state-routes.js';
 import { resolveServerLimits, type ServerLimits } from './limits.js';
 import { type Logger, silentLogger } from './logger.js';
-import { closeCodes, DEFAULT_PORT, protocolLimits, STREAM_PATH, SUBPROTOCOL } from './protocol/index.js';
+import {
+  chooseSubprotocol,
+  closeCodes,
+  DEFAULT_PORT,
+  protocolLimits,
+  STREAM_PATH,
+  SUBPROTOCOL,
+} from './protocol/index.js';
+
+/** When to come back to a server that goes away or is full. */
+const UNAVAILABLE_RETRY_MS = 5_000;
 
 export interface ServerOptions {
   /** Stays the caller's: the server never closes it. */
   readonly engine: Engine;
-  /** A loopback address, `127.0.0.1` by default: there are no API keys yet, and without one nobody else may connect. */
+  /** Who may connect: whoever has one of these keys. Without, everybody who can reach the server, on loopback alone. */
+  readonly keys?: readonly ApiKey[];
+  /** `127.0.0.1` by default; without `keys` it must be a loopback address. */
   readonly host?: string;
   /** 8642 by default; 0 takes any free one. */
   readonly port?: number;
@@ -39,6 +59,12 @@ export interface StetServer {
   /** `http://host:port`, with the port that was really taken. */
   readonly url: string;
   stats(): ServerStats;
+  /**
+   * Takes other keys. Whoever's key is no more loses sockets (1008), requests and tickets at once; who keeps name and key
+   * goes on, with the new limits. Throws, and changes nothing, `STET_ERR_BAD_CONFIG` for keys that are not in order and
+   * `STET_ERR_UNSUPPORTED` on a server that was created without keys.
+   */
+  replaceKeys(keys: readonly ApiKey[]): void;
   /**
    * Stops listening, lets running streams finish for `drainMs` (1001), then cuts off the rest (1012). Resolves when every
    * socket is closed and every request is freed. May be called twice.
@@ -62,31 +88,41 @@ class StreamServer implements StetServer {
   readonly #engine: Engine;
   readonly #limits: ServerLimits;
   readonly #logger: Logger;
-  readonly #allowedOrigins: readonly string[] | undefined;
-  readonly #authenticator: Authenticator = openDoor;
+  readonly #crossOrigin: CrossOrigin;
+  readonly #keys: KeyRing | undefined;
+  readonly #tickets: TicketOffice;
+  readonly #admission = new Admission();
+  readonly #authenticator: Authenticator;
+  readonly #router: Router;
   readonly #http: Server;
   readonly #webSockets: WebSocketServer;
   readonly #connections = new Set<Connection>();
   #heartbeat: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor({ engine, limits, allowedOrigins, logger }: ServerOptions) {
+  constructor({ engine, keys, limits, allowedOrigins, logger }: ServerOptions) {
     this.#engine = engine;
     this.#limits = resolveServerLimits(limits);
-    this.#allowedOrigins = allowedOrigins;
+    checkOrigins(allowedOrigins ?? []);
+    this.#crossOrigin = new CrossOrigin(allowedOrigins);
     this.#logger = logger ?? silentLogger;
-    const router = new Router({
-      routes: stateRoutes(() => this.#state()),
+    this.#tickets = new TicketOffice(this.#limits);
+    this.#keys = keys && new KeyRing(keys);
+    this.#authenticator = this.#keys ? new KeyAuthenticator(this.#keys, this.#tickets) : openDoor;
+    this.#router = new Router({
+      routes: [...stateRoutes(() => this.#state()), ticketRoute(this.#tickets, this.#admission)],
       authenticator: this.#authenticator,
+      crossOrigin: this.#crossOrigin,
       logger: this.#logger,
+      slowReaderMs: this.#limits.slowReaderMs,
     });
-    this.#http = createHttpServer((request, response) => void router.answer(request, response));
+    this.#http = createHttpServer(this.#limits, (request, response) => void this.#router.answer(request, response));
     this.#http.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head));
     this.#webSockets = new WebSocketServer(webSocketOptions(this.#limits));
   }
 
   async listen(host: string, port: number): Promise<void> {
-    if (!isLoopbackHost(host))
+    if (this.#keys === undefined && !isLoopbackHost(host))
       throw new StetError(
         'STET_ERR_UNSUPPORTED',
         `host ${host}: without API keys the server listens on loopback only, such as 127.0.0.1`,
@@ -101,7 +137,10 @@ class StreamServer implements StetServer {
     const { address, family, port: taken } = this.#http.address() as AddressInfo;
     this.url = `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
     this.#heartbeat = setInterval(() => this.#beat(), this.#limits.heartbeatMs);
-    this.#logger.info({ url: this.url }, 'listening on loopback only, because there are no API keys');
+    const reach = this.#keys
+      ? 'listening for whoever has a key'
+      : 'listening on loopback only, because there are no API keys';
+    this.#logger.info({ url: this.url }, reach);
   }
 
   stats(): ServerStats {
@@ -111,6 +150,18 @@ class StreamServer implements StetServer {
       streams: connections.reduce((sum, connection) => sum + connection.streamCount, 0),
       unsentBytes: connections.reduce((sum, connection) => sum + connection.unsentBytes, 0),
     };
+  }
+
+  replaceKeys(keys: readonly ApiKey[]): void {
+    if (this.#keys === undefined)
+      throw new StetError('STET_ERR_UNSUPPORTED', 'keys: the server was created without keys; start it with them');
+    const revoked = this.#keys.replace(keys);
+    for (const principal of revoked) {
+      this.#tickets.revoke(principal);
+      this.#router.revoke(principal);
+      for (const connection of this.#connections) if (connection.principal === principal) connection.revoke();
+    }
+    this.#logger.info({ keys: keys.length, revoked: revoked.map(({ name }) => name) }, 'keys replaced');
   }
 
   close(): Promise<void> {
@@ -138,21 +189,30 @@ class StreamServer implements StetServer {
   }
 
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const admitted = this.#refusal(request) ?? this.#authenticator.authenticate(request);
-    if (isRefusal(admitted)) refuseUpgrade(socket, admitted);
-    else this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#onSocket(webSocket, admitted));
+    const principal = this.#refusal(request) ?? this.#authenticator.authenticate(request);
+    if (isRefusal(principal)) {
+      refuseUpgrade(socket, principal);
+      return;
+    }
+    const place = this.#admission.admitSocket(principal);
+    if (place.kind === 'refused') {
+      refuseUpgrade(socket, admissionError(place));
+      return;
+    }
+    // Whatever becomes of the handshake and the socket, this is its end.
+    socket.once('close', () => place.release());
+    this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#onSocket(webSocket, principal));
   }
 
   #refusal(request: IncomingMessage): JsonResponse | undefined {
+    const unavailable = (code: StetErrorCode, message: string) =>
+      httpError(503, code, message, retryAfter(UNAVAILABLE_RETRY_MS));
     if (pathOf(request) !== STREAM_PATH) return notFound(request);
-    if (this.#closing !== undefined)
-      return httpError(503, 'STET_ERR_SHUTTING_DOWN', 'the server is going away', { 'Retry-After': '5' });
-    if (!isOriginAllowed(request.headers.origin, this.#allowedOrigins))
+    if (this.#closing !== undefined) return unavailable('STET_ERR_SHUTTING_DOWN', 'the server is going away');
+    if (!this.#crossOrigin.admits(request))
       return httpError(403, 'STET_ERR_FORBIDDEN_ORIGIN', 'pages of this origin may not connect');
     if (this.#webSockets.clients.size >= this.#limits.maxSockets)
-      return httpError(503, 'STET_ERR_TOO_MANY_SOCKETS', `at most ${this.#limits.maxSockets} sockets may be open`, {
-        'Retry-After': '5',
-      });
+      return unavailable('STET_ERR_TOO_MANY_SOCKETS', `at most ${this.#limits.maxSockets} sockets may be open`);
     return undefined;
   }
 
@@ -167,10 +227,11 @@ class StreamServer implements StetServer {
       limits: this.#limits,
       logger: this.#logger,
       principal,
+      admission: this.#admission,
     });
     this.#connections.add(connection);
     void connection.finished.then(() => this.#connections.delete(connection));
-    this.#logger.info({ sockets: this.#connections.size }, 'socket opened');
+    this.#logger.info({ key: principal.name, sockets: this.#connections.size }, 'socket opened');
   }
 
   #beat(): void {
@@ -190,8 +251,6 @@ function webSocketOptions(limits: ServerLimits) {
     maxPayload: protocolLimits.maxFrameBytes,
     perMessageDeflate: false,
     closeTimeout: limits.closeHandshakeMs,
-    /** Repeats a subprotocol it does not speak, because only then can the client read the close code that says so. */
-    handleProtocols: (offered: Set<string>): string | false =>
-      offered.has(SUBPROTOCOL) ? SUBPROTOCOL : (offered.values().next().value ?? false),
+    handleProtocols: chooseSubprotocol,
   };
 }

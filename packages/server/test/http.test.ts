@@ -29,9 +29,9 @@ describe('the HTTP routes', () => {
     ['GET', '/health/', 404, 'STET_ERR_NOT_FOUND', null],
     ['GET', '/constructor', 404, 'STET_ERR_NOT_FOUND', null],
     ['GET', '//', 404, 'STET_ERR_NOT_FOUND', null],
-    ['POST', '/health', 405, 'STET_ERR_METHOD_NOT_ALLOWED', 'GET, HEAD'],
-    ['DELETE', '/ready', 405, 'STET_ERR_METHOD_NOT_ALLOWED', 'GET, HEAD'],
-    ['POST', '/v1/stream', 405, 'STET_ERR_METHOD_NOT_ALLOWED', 'GET, HEAD'],
+    ['POST', '/health', 405, 'STET_ERR_METHOD_NOT_ALLOWED', 'GET, HEAD, OPTIONS'],
+    ['DELETE', '/ready', 405, 'STET_ERR_METHOD_NOT_ALLOWED', 'GET, HEAD, OPTIONS'],
+    ['POST', '/v1/stream', 405, 'STET_ERR_METHOD_NOT_ALLOWED', 'GET, HEAD, OPTIONS'],
     ['GET', '/v1/stream', 426, 'STET_ERR_BAD_REQUEST', null],
   ])('answer %s %s with %i', async (method, path, status, code, allow) => {
     const { server } = await serve();

@@ -1,6 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { StetError, type StetErrorCode } from '@stet/backend';
+import { securityHeaders } from './headers.js';
 
 /** An answer with a JSON body. */
 export interface JsonResponse {
@@ -14,7 +15,7 @@ export function sendJson(response: ServerResponse, { status, body, headers }: Js
   response.writeHead(status, { ...jsonHeaders(text), ...headers }).end(text);
 }
 
-/** Answers an upgrade that is refused, on the bare socket, and destroys it. */
+/** Answers an upgrade that is refused, or bytes that are no request, on the bare socket, and destroys it. */
 export function refuseUpgrade(socket: Duplex, { status, body, headers }: JsonResponse): void {
   const text = JSON.stringify(body);
   const lines = Object.entries({ Connection: 'close', ...jsonHeaders(text), ...headers }).map(
@@ -48,9 +49,8 @@ export function pathOf(request: IncomingMessage): string {
 
 function jsonHeaders(text: string): Record<string, string> {
   return {
+    ...securityHeaders,
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(text)),
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
   };
 }

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Authenticator, isRefusal, type Principal } from '../auth/principal.js';
 import type { Logger } from '../logger.js';
+import type { CrossOrigin } from './cors.js';
+import { securityHeaders } from './headers.js';
 import { httpError, type JsonResponse, notFound, pathOf, sendJson } from './responses.js';
 
 /** One HTTP request on its way through the server. */
@@ -10,7 +12,7 @@ export interface HttpExchange {
   /** In the answer's `X-Request-Id` and in every line of the log about this request. */
   readonly requestId: string;
   readonly principal: Principal;
-  /** Aborted when the client is gone before the answer ended. */
+  /** Aborted when the client is gone before the answer ended, and when its key is revoked. */
   readonly signal: AbortSignal;
 }
 
@@ -27,27 +29,34 @@ export interface Route {
 export interface RouterOptions {
   readonly routes: readonly Route[];
   readonly authenticator: Authenticator;
+  readonly crossOrigin: CrossOrigin;
   readonly logger: Logger;
+  /** How long a client may take to read a JSON answer. */
+  readonly slowReaderMs: number;
 }
 
 /** Answers every request that is no upgrade, exactly once. */
 export class Router {
+  /** Requests with a key that are not answered to the end yet. */
+  readonly #open = new Map<ServerResponse, Principal>();
+
   constructor(private readonly options: RouterOptions) {}
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const requestId = crypto.randomUUID();
-    response.setHeader('X-Request-Id', requestId);
+    setHeaders(response, { ...securityHeaders, 'X-Request-Id': requestId });
     const gone = new AbortController();
     response.on('close', () => {
+      this.#open.delete(response);
       if (!response.writableFinished) gone.abort();
     });
     try {
-      const answer = await this.#route(request, response, requestId, gone.signal);
-      if (answer) sendJson(response, answer);
+      const answer = await this.#route({ request, response, requestId, signal: gone.signal });
+      if (answer) this.#send(response, answer);
     } catch (error) {
       this.options.logger.error({ requestId, err: error }, 'a request failed unexpectedly');
       if (!response.headersSent)
-        sendJson(response, httpError(500, 'STET_ERR_INTERNAL', `request ${requestId} failed unexpectedly`));
+        this.#send(response, httpError(500, 'STET_ERR_INTERNAL', `request ${requestId} failed unexpectedly`));
       else response.destroy();
     } finally {
       // What the handler did not read of the body must not hold the connection.
@@ -55,27 +64,46 @@ export class Router {
     }
   }
 
-  async #route(
-    request: IncomingMessage,
-    response: ServerResponse,
-    requestId: string,
-    signal: AbortSignal,
-  ): Promise<JsonResponse | undefined> {
+  /** Cuts off what is being answered to somebody whose key is no more. */
+  revoke(principal: Principal): void {
+    for (const [response, owner] of this.#open) {
+      if (owner === principal) response.destroy();
+    }
+  }
+
+  async #route(arrival: Omit<HttpExchange, 'principal'>): Promise<JsonResponse | undefined> {
+    const { request, response } = arrival;
+    const { crossOrigin, authenticator } = this.options;
+    if (!crossOrigin.admits(request))
+      return httpError(403, 'STET_ERR_FORBIDDEN_ORIGIN', 'pages of this origin may not ask');
+    setHeaders(response, crossOrigin.headers(request));
     const path = pathOf(request);
     const routes = this.options.routes.filter((route) => matches(route.path, path));
     if (routes.length === 0) return notFound(request);
+    if (request.method === 'OPTIONS') {
+      const methods = methodsOf(routes);
+      response.writeHead(204, { Allow: methods, ...crossOrigin.preflightHeaders(methods) }).end();
+      return undefined;
+    }
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const route = routes.find((candidate) => candidate.method === method);
-    if (!route) {
-      const allow = routes.flatMap((one) => (one.method === 'GET' ? ['GET', 'HEAD'] : [one.method])).join(', ');
-      return httpError(405, 'STET_ERR_METHOD_NOT_ALLOWED', `${request.method} is not allowed here`, { Allow: allow });
-    }
-    const principal = this.options.authenticator.authenticate(request);
-    if (isRefusal(principal)) {
-      if (route.access === 'keyed') return principal;
-      return route.handle({ request, response, requestId, principal: nobody, signal });
-    }
-    return route.handle({ request, response, requestId, principal, signal });
+    if (!route)
+      return httpError(405, 'STET_ERR_METHOD_NOT_ALLOWED', `${request.method} is not allowed here`, {
+        Allow: methodsOf(routes),
+      });
+    const principal = authenticator.authenticate(request);
+    if (isRefusal(principal))
+      return route.access === 'keyed' ? principal : route.handle({ ...arrival, principal: nobody });
+    if (!response.destroyed) this.#open.set(response, principal);
+    return route.handle({ ...arrival, principal });
+  }
+
+  /** An answer that nobody reads is given up; streamed answers have deadlines of their own. */
+  #send(response: ServerResponse, answer: JsonResponse): void {
+    sendJson(response, answer);
+    if (response.writableFinished) return;
+    const deadline = setTimeout(() => response.destroy(), this.options.slowReaderMs);
+    response.once('finish', () => clearTimeout(deadline)).once('close', () => clearTimeout(deadline));
   }
 }
 
@@ -84,4 +112,13 @@ const nobody: Principal = { name: 'nobody', limits: {} };
 
 function matches(pattern: string, path: string): boolean {
   return pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
+}
+
+function methodsOf(routes: readonly Route[]): string {
+  const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  return [...methods, 'OPTIONS'].join(', ');
+}
+
+function setHeaders(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
