@@ -1,4 +1,4 @@
-import { assertNever, StetError, type StetErrorCode } from '@stet/backend';
+import { assertNever, isStetError, StetError, type StetErrorCode } from '@stet/backend';
 import type { Engine } from '@stet/engine';
 import type { RawData, WebSocket } from 'ws';
 import type { Admission } from './auth/admission.js';
@@ -6,8 +6,18 @@ import type { Principal } from './auth/principal.js';
 import type { ServerLimits } from './limits.js';
 import type { Logger } from './logger.js';
 import { Outbox } from './outbox.js';
-import { closeCodes, errorFrame, type GenerateFrame, type ParsedFrame, parseClientFrame } from './protocol/index.js';
-import { Stream } from './stream.js';
+import {
+  type CreditFrame,
+  closeCodes,
+  errorFrame,
+  type GenerateFrame,
+  type ParsedFrame,
+  parseClientFrame,
+  type ResumeFrame,
+} from './protocol/index.js';
+import type { Attachment } from './streams/delivery.js';
+import type { StreamRegistry } from './streams/registry.js';
+import type { Stream } from './streams/stream.js';
 
 export interface ConnectionContext {
   readonly engine: Engine;
@@ -15,15 +25,19 @@ export interface ConnectionContext {
   readonly logger: Logger;
   readonly principal: Principal;
   readonly admission: Admission;
+  readonly streams: StreamRegistry;
 }
 
-/** One WebSocket and the streams that it carries. */
+/** How `ws` reports a close frame without a code. */
+const NO_CODE = 1005;
+
+/** One WebSocket and the streams that it carries now. */
 export class Connection {
-  /** Resolves when the socket is closed and all its requests are freed. */
+  /** Resolves when the socket is closed and all requests that were cancelled with it are freed. */
   readonly finished: Promise<void>;
   readonly #outbox: Outbox;
   readonly #streams = new Map<string, Stream>();
-  readonly #runs = new Set<Promise<void>>();
+  readonly #cancelled = new Set<Promise<void>>();
   #state: 'open' | 'draining' | 'closing' = 'open';
   #heard = true;
 
@@ -43,13 +57,14 @@ export class Connection {
     // `ws` closes the socket by itself with the code of the violation.
     socket.on('error', (error) => {
       context.logger.warn({ code: 'code' in error ? error.code : error.name }, 'socket error');
-      this.#abandon(lost());
+      this.#abandon(closed());
     });
     this.finished = new Promise((resolve) => {
       socket.on('close', (code) => {
         context.logger.info({ code, streams: this.#streams.size }, 'socket closed');
-        this.#abandon(lost());
-        resolve(Promise.all(this.#runs).then(() => undefined));
+        if (isClientsWish(code)) this.#abandon(closed());
+        else this.#detachAll();
+        resolve(Promise.all(this.#cancelled).then(() => undefined));
       });
     });
   }
@@ -98,8 +113,8 @@ export class Connection {
   #cutOff(reason: StetError, closeCode: number): void {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
-    for (const stream of this.#streams.values()) stream.cancel(reason);
-    void Promise.all(this.#runs).then(() => this.#close(closeCode, reason.code));
+    this.#cancelAll(reason);
+    void Promise.all(this.#cancelled).then(() => this.#close(closeCode, reason.code));
   }
 
   #onMessage(data: RawData, isBinary: boolean): void {
@@ -114,8 +129,14 @@ export class Connection {
       case 'generate':
         this.#generate(parsed.frame, parsed.warnings);
         return;
+      case 'resume':
+        this.#resume(parsed.frame);
+        return;
+      case 'credit':
+        this.#addCredit(parsed.frame);
+        return;
       case 'cancel':
-        this.#cancel(parsed.frame.id);
+        this.#cancelOne(parsed.frame.id);
         return;
       case 'ping':
         this.#outbox.send({ type: 'pong', t: parsed.frame.t });
@@ -131,8 +152,25 @@ export class Connection {
   }
 
   #generate(frame: GenerateFrame, warnings: readonly string[]): void {
-    const { admission, engine, logger, principal } = this.context;
-    const { id } = frame;
+    const { admission, principal, streams } = this.context;
+    this.#open(frame, (attachment) => {
+      const place = admission.admitStream(principal);
+      if (place.kind === 'refused') throw new StetError(place.code, place.message);
+      const stream = streams.open({ frame, warnings, principal }, attachment);
+      // It runs on without its socket.
+      void stream.finished.then(() => place.release());
+      return stream;
+    });
+  }
+
+  #resume(frame: ResumeFrame): void {
+    const { principal, streams } = this.context;
+    this.#open(frame, (attachment) => streams.resume(frame, principal, attachment));
+  }
+
+  /** Starts a stream under a new id, or says why not. */
+  #open(frame: GenerateFrame | ResumeFrame, attach: (attachment: Attachment) => Stream): void {
+    const { id, credit } = frame;
     if (this.#streams.has(id)) {
       this.#refuse({ id }, 'STET_ERR_DUPLICATE_ID', 'a stream with this id is open');
       return;
@@ -142,39 +180,48 @@ export class Connection {
       this.#refuseStream(id, ...refusal);
       return;
     }
-    const place = admission.admitStream(principal);
-    if (place.kind === 'refused') {
-      this.#refuseStream(id, place.code, place.message);
-      return;
-    }
     const onEnd = () => {
       this.#streams.delete(id);
-      place.release();
-    };
-    const stream = new Stream(frame, warnings, { engine, outbox: this.#outbox, logger, onEnd });
-    this.#streams.set(id, stream);
-    const run = stream.run().then(() => {
-      this.#runs.delete(run);
       this.#closeIfDrained();
-    });
-    this.#runs.add(run);
+    };
+    try {
+      const stream = attach({ id, outbox: this.#outbox, onEnd, ...(credit !== undefined && { credit }) });
+      this.#streams.set(id, stream);
+    } catch (error) {
+      if (!isStetError(error)) throw error;
+      this.#refuseStream(id, error.code, error.message);
+    }
   }
 
   /** Why this socket cannot take a well-formed request now. */
-  #refusal({ model }: GenerateFrame): [StetErrorCode, string] | undefined {
+  #refusal(frame: GenerateFrame | ResumeFrame): [StetErrorCode, string] | undefined {
     const { engine, limits } = this.context;
     if (this.#state !== 'open') return ['STET_ERR_SHUTTING_DOWN', 'the server is going away'];
     if (this.#streams.size >= limits.maxStreamsPerSocket)
       return ['STET_ERR_TOO_MANY_STREAMS', `at most ${limits.maxStreamsPerSocket} streams may be open on a socket`];
-    if (model !== undefined && model !== engine.info.model)
+    if (frame.type === 'generate' && frame.model !== undefined && frame.model !== engine.info.model)
       return ['STET_ERR_BAD_REQUEST', `model: this server serves "${engine.info.model}"`];
     return undefined;
   }
 
-  #cancel(id: string): void {
+  #addCredit({ id, n }: CreditFrame): void {
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#refuse({ id }, 'STET_ERR_UNKNOWN_ID', 'no open stream has this id');
+      return;
+    }
+    try {
+      stream.addCredit(n);
+    } catch (error) {
+      if (!isStetError(error)) throw error;
+      this.#refuse({ id }, error.code, error.message);
+    }
+  }
+
+  #cancelOne(id: string): void {
     const stream = this.#streams.get(id);
     if (stream === undefined) this.#refuse({ id }, 'STET_ERR_UNKNOWN_ID', 'no open stream has this id');
-    else stream.cancel(new StetError('STET_ERR_ABORTED', 'the stream was cancelled by its client'));
+    else this.#cancel(stream, new StetError('STET_ERR_ABORTED', 'the stream was cancelled by its client'));
   }
 
   /** Answers a frame that started no stream. */
@@ -189,7 +236,7 @@ export class Connection {
   }
 
   #closeIfDrained(): void {
-    if (this.#state === 'draining' && this.#runs.size === 0)
+    if (this.#state === 'draining' && this.#streams.size === 0)
       this.#close(closeCodes.goingAway, 'STET_ERR_SHUTTING_DOWN');
   }
 
@@ -211,10 +258,34 @@ export class Connection {
   #abandon(reason: StetError): void {
     this.#state = 'closing';
     this.#outbox.close();
-    for (const stream of this.#streams.values()) stream.cancel(reason);
+    this.#cancelAll(reason);
+  }
+
+  /** The socket is lost; its streams wait for their client. */
+  #detachAll(): void {
+    this.#state = 'closing';
+    this.#outbox.close();
+    for (const stream of this.#streams.values()) this.context.streams.detach(stream);
+    this.#streams.clear();
+  }
+
+  #cancelAll(reason: StetError): void {
+    for (const stream of [...this.#streams.values()]) this.#cancel(stream, reason);
+  }
+
+  #cancel(stream: Stream, reason: StetError): void {
+    const { finished } = stream;
+    this.#cancelled.add(finished);
+    void finished.then(() => this.#cancelled.delete(finished));
+    this.context.streams.cancel(stream, reason);
   }
 }
 
-function lost(): StetError {
+/** Whether a socket ended because its client wanted it to: with 1000, or with a close frame that has no code. */
+function isClientsWish(code: number): boolean {
+  return code === closeCodes.done || code === NO_CODE;
+}
+
+function closed(): StetError {
   return new StetError('STET_ERR_CONNECTION', 'the socket was closed');
 }

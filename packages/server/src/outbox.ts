@@ -43,8 +43,13 @@ export class Outbox {
 
   /** Queues a frame. Never waits and never throws; after {@link close} it drops the frame. */
   send(frame: ServerFrame): void {
+    this.sendText(JSON.stringify(frame));
+  }
+
+  /** As {@link send}, for a frame that is JSON already. */
+  sendText(frame: string): void {
     if (this.#state === 'closed') return;
-    const bytes = Buffer.from(JSON.stringify(frame));
+    const bytes = Buffer.from(frame);
     this.#unsentBytes += bytes.length;
     this.socket.send(bytes, { binary: false }, () => this.#taken(bytes.length));
     if (this.#state === 'open' && this.#unsentBytes > this.limits.highWaterBytes) this.#fill();

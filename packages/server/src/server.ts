@@ -28,6 +28,7 @@ import {
   STREAM_PATH,
   SUBPROTOCOL,
 } from './protocol/index.js';
+import { type RegistryStats, StreamRegistry } from './streams/registry.js';
 
 /** When to come back to a server that goes away or is full. */
 const UNAVAILABLE_RETRY_MS = 5_000;
@@ -48,8 +49,9 @@ export interface ServerOptions {
   readonly logger?: Logger;
 }
 
-export interface ServerStats {
+export interface ServerStats extends RegistryStats {
   readonly sockets: number;
+  /** Streams that have a socket. */
   readonly streams: number;
   /** Bytes handed to sockets that the operating system has not taken yet. */
   readonly unsentBytes: number;
@@ -92,6 +94,7 @@ class StreamServer implements StetServer {
   readonly #keys: KeyRing | undefined;
   readonly #tickets: TicketOffice;
   readonly #admission = new Admission();
+  readonly #streams: StreamRegistry;
   readonly #authenticator: Authenticator;
   readonly #router: Router;
   readonly #http: Server;
@@ -106,6 +109,7 @@ class StreamServer implements StetServer {
     checkOrigins(allowedOrigins ?? []);
     this.#crossOrigin = new CrossOrigin(allowedOrigins);
     this.#logger = logger ?? silentLogger;
+    this.#streams = new StreamRegistry({ engine, limits: this.#limits, logger: this.#logger });
     this.#tickets = new TicketOffice(this.#limits);
     this.#keys = keys && new KeyRing(keys);
     this.#authenticator = this.#keys ? new KeyAuthenticator(this.#keys, this.#tickets) : openDoor;
@@ -149,6 +153,7 @@ class StreamServer implements StetServer {
       sockets: connections.length,
       streams: connections.reduce((sum, connection) => sum + connection.streamCount, 0),
       unsentBytes: connections.reduce((sum, connection) => sum + connection.unsentBytes, 0),
+      ...this.#streams.stats(),
     };
   }
 
@@ -160,6 +165,7 @@ class StreamServer implements StetServer {
       this.#tickets.revoke(principal);
       this.#router.revoke(principal);
       for (const connection of this.#connections) if (connection.principal === principal) connection.revoke();
+      this.#streams.revoke(principal);
     }
     this.#logger.info({ keys: keys.length, revoked: revoked.map(({ name }) => name) }, 'keys replaced');
   }
@@ -176,11 +182,13 @@ class StreamServer implements StetServer {
   async #close(): Promise<void> {
     this.#logger.info({ ...this.stats() }, 'closing');
     const stopped = new Promise<void>((resolve) => this.#http.close(() => resolve()));
+    this.#streams.drain();
     for (const connection of this.#connections) connection.drain();
     const deadline = setTimeout(() => {
       for (const connection of this.#connections) connection.restart();
     }, this.#limits.drainMs);
     while (this.#connections.size > 0) await Promise.all([...this.#connections].map(({ finished }) => finished));
+    await this.#streams.freed();
     clearTimeout(deadline);
     clearInterval(this.#heartbeat);
     for (const socket of this.#webSockets.clients) socket.terminate();
@@ -228,6 +236,7 @@ class StreamServer implements StetServer {
       logger: this.#logger,
       principal,
       admission: this.#admission,
+      streams: this.#streams,
     });
     this.#connections.add(connection);
     void connection.finished.then(() => this.#connections.delete(connection));

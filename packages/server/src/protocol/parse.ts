@@ -2,12 +2,16 @@ import type { StetErrorCode } from '@stet/backend';
 import * as z from 'zod';
 import {
   type CancelFrame,
+  type CreditFrame,
   cancelFrameSchema,
   chatMessageSchema,
+  creditFrameSchema,
   type GenerateFrame,
   generateFrameSchema,
   type PingFrame,
   pingFrameSchema,
+  type ResumeFrame,
+  resumeFrameSchema,
   streamIdSchema,
 } from './client-frames.js';
 import { protocolLimits } from './constants.js';
@@ -15,6 +19,8 @@ import { protocolLimits } from './constants.js';
 /** A client frame, or why it was refused: the error to answer with, about the frame's id where it has a usable one. */
 export type ParsedFrame =
   | { readonly kind: 'generate'; readonly frame: GenerateFrame; readonly warnings: readonly string[] }
+  | { readonly kind: 'resume'; readonly frame: ResumeFrame }
+  | { readonly kind: 'credit'; readonly frame: CreditFrame }
   | { readonly kind: 'cancel'; readonly frame: CancelFrame }
   | { readonly kind: 'ping'; readonly frame: PingFrame }
   | RefusedFrame;
@@ -39,10 +45,14 @@ export function parseClientFrame(text: string): ParsedFrame {
   switch (value.type) {
     case 'generate':
       return parseGenerate(value);
+    case 'resume':
+      return parseStrict(value, 'stream', resumeFrameSchema, (frame) => ({ kind: 'resume', frame }));
+    case 'credit':
+      return parseStrict(value, 'control', creditFrameSchema, (frame) => ({ kind: 'credit', frame }));
     case 'cancel':
-      return parseControl(value, cancelFrameSchema, (frame) => ({ kind: 'cancel', frame }));
+      return parseStrict(value, 'control', cancelFrameSchema, (frame) => ({ kind: 'cancel', frame }));
     case 'ping':
-      return parseControl(value, pingFrameSchema, (frame) => ({ kind: 'ping', frame }));
+      return parseStrict(value, 'control', pingFrameSchema, (frame) => ({ kind: 'ping', frame }));
     default:
       return refuse('control', idOf(value), 'STET_ERR_UNKNOWN_TYPE', unknownType(value.type));
   }
@@ -65,11 +75,16 @@ function parseGenerate(value: JsonObject): ParsedFrame {
   return { kind: 'generate', frame: { ...rest, deterministic }, warnings: describeUnknown(unknown) };
 }
 
-function parseControl<T>(value: JsonObject, schema: z.ZodType<T>, accept: (frame: T) => ParsedFrame): ParsedFrame {
+function parseStrict<T>(
+  value: JsonObject,
+  asked: RefusedFrame['asked'],
+  schema: z.ZodType<T>,
+  accept: (frame: T) => ParsedFrame,
+): ParsedFrame {
   const parsed = schema.safeParse(value);
   return parsed.success
     ? accept(parsed.data)
-    : refuse('control', idOf(value), 'STET_ERR_BAD_REQUEST', describe(parsed.error.issues[0]!));
+    : refuse(asked, idOf(value), 'STET_ERR_BAD_REQUEST', describe(parsed.error.issues[0]!));
 }
 
 /** Counted before the schema looks at the elements: it would make an issue of each bad one. */
@@ -90,6 +105,17 @@ function findConflict(frame: GenerateFrame): string | undefined {
   const { deterministic, is_deterministic: alias } = frame;
   if (deterministic !== undefined && alias !== undefined && deterministic !== alias)
     return 'is_deterministic: contradicts deterministic';
+  return findRegenerationConflict(frame);
+}
+
+/** What must be there for the first `after` tokens to be the same again. */
+function findRegenerationConflict(frame: GenerateFrame): string | undefined {
+  const { after, hash, seed, maxTokens } = frame;
+  if (after === undefined) return hash === undefined ? undefined : 'hash: says nothing without after';
+  if (hash === undefined) return 'after: needs hash, that of the tokens before';
+  if (!(frame.deterministic ?? frame.is_deterministic ?? false)) return 'after: needs a deterministic request';
+  if (seed === undefined) return 'after: needs the seed of the earlier run';
+  if (maxTokens !== undefined && maxTokens < after) return `maxTokens: is less than the ${after} tokens of after`;
   return undefined;
 }
 
