@@ -72,6 +72,7 @@ describe.skipIf(withoutGpu)('fast linears', () => {
   describe.each(weightFormats)('of %s', (format) => {
     it.each(variants)(
       'are close to f64 for any shape: $result, norm $hasNorm, whole blocks $isWhole',
+      { timeout: 300_000 },
       async (variant) => {
         await fc.assert(fc.asyncProperty(fastCase(format, variant), check), { numRuns: 20, seed: 20261129 });
       },
