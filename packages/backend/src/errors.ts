@@ -54,6 +54,7 @@ export const errorCodes = {
   STET_ERR_UNAUTHORIZED: 'Send a key of the server as `Authorization: Bearer KEY`, or offer an unused ticket.',
   STET_ERR_FORBIDDEN_ORIGIN: 'Add the origin of the page to the allowed origins of the server.',
   STET_ERR_NOT_FOUND: 'Use one of the paths of docs/PROTOCOL.md.',
+  STET_ERR_UNKNOWN_MODEL: 'Use the model that GET /v1/models lists.',
   STET_ERR_METHOD_NOT_ALLOWED: 'Use one of the methods that the Allow header lists.',
   STET_ERR_INTERNAL: 'This is a bug of the server; its log says more.',
   STET_ERR_SHUTTING_DOWN: 'The server is going away; connect again later.',
