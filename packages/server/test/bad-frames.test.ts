@@ -5,6 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { serve } from './support/harness.js';
 
 const generate = { type: 'generate', id: 'new', prompt: 'p', maxTokens: 4 };
+/** Asks for the rest of an earlier run. */
+const again = { ...generate, deterministic: true, seed: 1, after: 2, hash: 'a'.repeat(64) };
 const long = 'x'.repeat(protocolLimits.maxIdLength + 1);
 
 /** Each is answered while a stream named `open` runs, and starts nothing. */
@@ -48,13 +50,6 @@ const badFrames: readonly {
     code: 'STET_ERR_UNKNOWN_TYPE',
     about: {},
     says: '"constructor"',
-  },
-  {
-    name: 'a planned type',
-    frame: { type: 'resume', stream: 's', after: 0 },
-    code: 'STET_ERR_UNKNOWN_TYPE',
-    about: {},
-    says: '"resume"',
   },
   {
     name: 'negative maxTokens',
@@ -205,6 +200,125 @@ const badFrames: readonly {
     code: 'STET_ERR_UNKNOWN_ID',
     about: { id: 'nobody' },
     says: 'no open stream',
+  },
+  {
+    name: 'a resume of an unknown stream',
+    frame: { type: 'resume', id: 'new', stream: 's', after: 0 },
+    code: 'STET_ERR_UNKNOWN_STREAM',
+    about: { id: 'new', seq: 0 },
+    says: 'no such stream',
+  },
+  {
+    name: 'a resume under the id of an open stream',
+    frame: { type: 'resume', id: 'open', stream: 's', after: 0 },
+    code: 'STET_ERR_DUPLICATE_ID',
+    about: { id: 'open' },
+    says: 'is open',
+  },
+  {
+    name: 'a resume after less than nothing',
+    frame: { type: 'resume', id: 'new', stream: 's', after: -1 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'after: ',
+  },
+  {
+    name: 'a resume with a prompt',
+    frame: { type: 'resume', id: 'new', stream: 's', after: 1, prompt: 'p' },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: '"prompt"',
+  },
+  {
+    name: 'a resume of a handle without end',
+    frame: { type: 'resume', id: 'new', stream: long, after: 1 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'stream: ',
+  },
+  {
+    name: 'after without a hash',
+    frame: { ...again, hash: undefined },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'after: needs hash',
+  },
+  {
+    name: 'a hash without after',
+    frame: { ...again, after: undefined },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'hash: ',
+  },
+  {
+    name: 'a hash that is none',
+    frame: { ...again, hash: 'A'.repeat(64) },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'hash: expected 64',
+  },
+  {
+    name: 'after in an ordinary request',
+    frame: { ...again, deterministic: false },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'after: needs a deterministic',
+  },
+  {
+    name: 'after without a seed',
+    frame: { ...again, seed: undefined },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'after: needs the seed',
+  },
+  {
+    name: 'after nothing',
+    frame: { ...again, after: 0 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'after: ',
+  },
+  {
+    name: 'after more than is asked for',
+    frame: { ...again, after: 5 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'maxTokens: ',
+  },
+  {
+    name: 'a request without any credit',
+    frame: { ...generate, credit: 0 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'credit: ',
+  },
+  {
+    name: 'more credit than there may be',
+    frame: { ...generate, credit: protocolLimits.maxCreditTokens + 1 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'new', seq: 0 },
+    says: 'credit: ',
+  },
+  {
+    name: 'credit for an unknown id',
+    frame: { type: 'credit', id: 'nobody', n: 1 },
+    code: 'STET_ERR_UNKNOWN_ID',
+    about: { id: 'nobody' },
+    says: 'no open stream',
+  },
+  {
+    name: 'credit for a stream that needs none',
+    frame: { type: 'credit', id: 'open', n: 1 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'open' },
+    says: 'without credit',
+  },
+  {
+    name: 'credit of a fraction',
+    frame: { type: 'credit', id: 'open', n: 0.5 },
+    code: 'STET_ERR_BAD_REQUEST',
+    about: { id: 'open' },
+    says: 'n: ',
   },
   { name: 'a cancel without id', frame: { type: 'cancel' }, code: 'STET_ERR_BAD_REQUEST', about: {}, says: 'id: ' },
   {

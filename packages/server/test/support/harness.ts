@@ -1,4 +1,4 @@
-import { createServer, type ServerLimits, type StetServer } from '@stet/server';
+import { createServer, type ServerLimits, type ServerOptions, type StetServer } from '@stet/server';
 import { afterEach, expect } from 'vitest';
 import { ScriptedEngine, type ScriptedEngineOptions } from './scripted-engine.js';
 import { TestSocket } from './test-socket.js';
@@ -18,24 +18,27 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });
 
-/** A server over a scripted engine; closed after the test, which then fails if a request or a socket is left. */
+/**
+ * A server over a scripted engine, which keeps no streams unless `resumeWindowMs` says so; closed after the test, which
+ * then fails if a request, a socket or a stream is left.
+ */
 export async function serve(
   engineOptions: ScriptedEngineOptions = {},
   limits: Partial<ServerLimits> = {},
-  serverOptions: { allowedOrigins?: readonly string[] } = {},
+  serverOptions: Pick<ServerOptions, 'allowedOrigins' | 'host' | 'keys'> = {},
 ): Promise<Harness> {
   const engine = new ScriptedEngine(engineOptions);
   const logged: Harness['logged'] = [];
   const log = (fields: Record<string, unknown>, message: string) => void logged.push({ fields, message });
   const logger = { info: log, warn: log, error: log };
-  const all = { drainMs: 0, closeHandshakeMs: 200, ...limits };
+  const all = { drainMs: 0, closeHandshakeMs: 200, resumeWindowMs: 0, ...limits };
   const server = await createServer({ engine, port: 0, limits: all, logger, ...serverOptions });
   const sockets: TestSocket[] = [];
   cleanups.push(async () => {
     await server.close();
     for (const { violation } of sockets) expect(violation).toBeUndefined();
     expect(engine.stats()).toMatchObject({ running: 0, waiting: 0, blocks: { held: 0 } });
-    expect(server.stats()).toEqual({ sockets: 0, streams: 0, unsentBytes: 0 });
+    expect(server.stats()).toEqual({ sockets: 0, streams: 0, unsentBytes: 0, detachedStreams: 0, keptBytes: 0 });
   });
   return {
     engine,

@@ -1,5 +1,5 @@
 import { StetError } from '@stet/backend';
-import type { Engine, EngineInfo, EngineStats, GenerateEvent, GenerateRequest, ResolvedParams } from '@stet/engine';
+import type { Engine, EngineInfo, EngineStats, GenerateEvents, GenerateRequest, ResolvedParams } from '@stet/engine';
 import { ScriptedSequence } from './scripted-sequence.js';
 
 export interface ScriptedEngineOptions {
@@ -53,7 +53,7 @@ export class ScriptedEngine implements Engine {
     };
   }
 
-  generate(request: GenerateRequest, options: { signal?: AbortSignal } = {}): AsyncIterableIterator<GenerateEvent> {
+  generate(request: GenerateRequest, options: { signal?: AbortSignal } = {}): GenerateEvents {
     if (this.#closed) throw new StetError('STET_ERR_ENGINE_CLOSED', 'the engine is closed');
     const prompt = promptOf(request);
     const params = resolve(request, this.#options.contextLength - prompt.length);

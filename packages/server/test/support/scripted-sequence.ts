@@ -1,5 +1,13 @@
 import { StetError } from '@stet/backend';
-import type { GenerateEvent, ResolvedParams, TokenLogprobText } from '@stet/engine';
+import {
+  type GenerateEvent,
+  type GenerateEvents,
+  HashChain,
+  type ReadLimit,
+  type Receipt,
+  type ResolvedParams,
+  type TokenLogprobText,
+} from '@stet/engine';
 
 export interface ScriptedSequenceOptions {
   readonly prompt: readonly number[];
@@ -24,12 +32,14 @@ export function scriptedToken(prompt: readonly number[], seed: number, index: nu
 }
 
 /** One request of a {@link ScriptedEngine}, as its own iterator of events. */
-export class ScriptedSequence implements AsyncIterableIterator<GenerateEvent> {
+export class ScriptedSequence implements GenerateEvents {
   #unread: GenerateEvent[] = [];
   #unreadTokens = 0;
   #candidates: number[] = [];
   #committed = 0;
-  #hash = 0;
+  readonly #chain = new HashChain();
+  /** After each committed token. */
+  readonly #hashes: string[] = [];
   #error: unknown;
   #state: 'running' | 'finished' | 'failed' = 'running';
   #waiting: PromiseWithResolversLike | undefined;
@@ -66,9 +76,9 @@ export class ScriptedSequence implements AsyncIterableIterator<GenerateEvent> {
     this.#fail(new StetError('STET_ERR_ABORTED', 'the request was aborted'));
   }
 
-  async next(): Promise<IteratorResult<GenerateEvent, undefined>> {
+  async next(limit?: ReadLimit): Promise<IteratorResult<GenerateEvent, undefined>> {
     for (;;) {
-      const event = this.#unread.shift();
+      const event = this.#shift(limit?.maxTokens ?? Number.POSITIVE_INFINITY);
       if (event !== undefined) {
         this.#unreadTokens -= event.type === 'commit' ? event.tokens.length : 0;
         this.options.onRead();
@@ -91,6 +101,26 @@ export class ScriptedSequence implements AsyncIterableIterator<GenerateEvent> {
     return this;
   }
 
+  /** The next event; what a commit has beyond `maxTokens` stays. */
+  #shift(maxTokens: number): GenerateEvent | undefined {
+    const event = this.#unread.shift();
+    if (event?.type !== 'commit' || event.tokens.length <= maxTokens) return event;
+    const cut = event.from + maxTokens;
+    this.#unread.unshift(this.#commitOf(cut, event.tokens.slice(maxTokens)));
+    return this.#commitOf(event.from, event.tokens.slice(0, maxTokens));
+  }
+
+  #commitOf(from: number, tokens: readonly number[]): CommitEvent {
+    return {
+      type: 'commit',
+      from,
+      tokens,
+      text: tokens.map(this.options.textOf).join(''),
+      hash: this.#hashes[from + tokens.length - 1]!,
+      ...(this.options.params.logprobs !== undefined && { logprobs: tokens.map((token) => this.#logprob(token)) }),
+    };
+  }
+
   #showCandidate(index: number, token: number): void {
     if (index % 12 === 0 && this.options.params.deterministic) {
       this.#unread.push({
@@ -106,15 +136,11 @@ export class ScriptedSequence implements AsyncIterableIterator<GenerateEvent> {
 
   #commit(): void {
     const tokens = this.#candidates;
-    for (const token of tokens) this.#hash = (Math.imul(this.#hash, 31) + token + 1) >>> 0;
-    const commit: CommitEvent = {
-      type: 'commit',
-      from: this.#committed,
-      tokens,
-      text: tokens.map(this.options.textOf).join(''),
-      hash: this.#hash.toString(16).padStart(8, '0'),
-      ...(this.options.params.logprobs !== undefined && { logprobs: tokens.map((token) => this.#logprob(token)) }),
-    };
+    for (const token of tokens) {
+      this.#chain.push(token);
+      this.#hashes.push(this.#chain.hex);
+    }
+    const commit = this.#commitOf(this.#committed, tokens);
     this.#committed += tokens.length;
     this.#unreadTokens += tokens.length;
     this.#candidates = [];
@@ -150,9 +176,23 @@ export class ScriptedSequence implements AsyncIterableIterator<GenerateEvent> {
         prefillMs: 0,
         decodeMs: 0,
       },
+      ...(params.deterministic && { receipt: this.#receipt() }),
     });
     this.#state = 'finished';
     this.options.onEnd();
+  }
+
+  #receipt(): Receipt {
+    const { fingerprint, seed } = this.options;
+    return {
+      fingerprint,
+      numerics: 'scripted',
+      level: 'portable',
+      seed,
+      promptHash: 'none',
+      outputHash: this.#chain.hex,
+      outputTokens: this.#committed,
+    };
   }
 
   #fail(error: unknown): void {
