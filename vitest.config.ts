@@ -8,7 +8,7 @@ const source = '@stet/source';
 const node = { resolve: { conditions: [source, 'module', 'node', 'import', 'default'] } };
 const timeouts = { testTimeout: 60_000, hookTimeout: 60_000 };
 /** A GPU on the CPU is slow, and other tests run beside it. */
-const gpuTimeouts = { testTimeout: 240_000, hookTimeout: 240_000 };
+const gpuTimeouts = { testTimeout: 480_000, hookTimeout: 480_000 };
 const browserTests = 'packages/*/test/**/*.browser.test.ts';
 
 export default defineConfig(async (): Promise<ViteUserConfig> => {

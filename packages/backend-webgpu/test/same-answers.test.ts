@@ -35,7 +35,7 @@ function answersIn(
 }
 
 describe('deterministic requests to the embedded model', () => {
-  it('are answered by the reference as recorded', { timeout: 300_000 }, async () => {
+  it('are answered by the reference as recorded', { timeout: 480_000 }, async () => {
     expect(await referenceAnswers()).toEqual(recorded);
   });
 
@@ -48,7 +48,7 @@ describe('deterministic requests to the embedded model', () => {
 
   describe.skipIf(withoutGpu)('and WebGPU', () => {
     const gpu = sharedDevice();
-    it.each(answerFormats)('are answered by it as recorded, in %s', { timeout: 300_000 }, async (format) => {
+    it.each(answerFormats)('are answered by it as recorded, in %s', { timeout: 480_000 }, async (format) => {
       const backend: BackendFactory = (load) => createWebGpuBackend({ device: gpu(), selfTest: false })(load);
       expect(await answersIn(format, backend, shortCases)).toEqual(expectedOf(recorded, format, shortCases));
     });
