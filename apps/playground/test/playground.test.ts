@@ -12,7 +12,7 @@ import { type ServedPage, servePage } from './support/served-page.js';
 
 const REQUEST = {
   prompt: 'Once upon a time, there was a little girl named Lily',
-  maxTokens: 20,
+  maxTokens: 10,
   temperature: 0.7,
   seed: 42,
   deterministic: true,
