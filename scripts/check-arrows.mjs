@@ -37,7 +37,7 @@ const problems = [];
 for (const [folder, names] of Object.entries(allowed)) {
   for (const file of sources(join(folder, 'src'))) checkFile(folder, names, file);
 }
-for (const folder of [...Object.keys(allowed), 'apps/cli', 'bench']) {
+for (const folder of [...Object.keys(allowed), 'apps/cli', 'apps/playground', 'bench']) {
   for (const file of sources(join(folder, 'src'))) {
     if (/from '@stet\/(cli|playground|bench)/.test(read(file))) problems.push(`${file} imports an app`);
   }
