@@ -34,6 +34,10 @@ export interface ServerLimits {
   readonly headersTimeoutMs: number;
   /** How long a whole request may take to arrive. */
   readonly requestTimeoutMs: number;
+  /** The body of an HTTP request. */
+  readonly maxBodyBytes: number;
+  /** Time without an event after which a stream of server-sent events says that it lives. */
+  readonly ssePingMs: number;
   /** How long an idle HTTP connection is kept. */
   readonly keepAliveMs: number;
   /** How long a ticket can be used. */
@@ -60,6 +64,8 @@ export const defaultServerLimits: ServerLimits = {
   maxHeaderBytes: 16 * 1024,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
+  maxBodyBytes: 1024 * 1024,
+  ssePingMs: 15_000,
   keepAliveMs: 30_000,
   ticketMs: 60_000,
   maxTicketsPerKey: 256,

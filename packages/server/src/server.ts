@@ -16,10 +16,14 @@ import { CrossOrigin } from './http/cors.js';
 import { retryAfter } from './http/headers.js';
 import { createHttpServer } from './http/http-server.js';
 import { httpError, type JsonResponse, notFound, pathOf, refuseUpgrade } from './http/responses.js';
-import { Router } from './http/router.js';
+import { type Route, Router } from './http/router.js';
 import { type ServerState, stateRoutes } from './http/state-routes.js';
 import { resolveServerLimits, type ServerLimits } from './limits.js';
 import { type Logger, silentLogger } from './logger.js';
+import { hasOpenAiCalls, type OpenAiCalls } from './openai/calls.js';
+import { openApiRoute } from './openai/openapi.js';
+import { openAiRoutes } from './openai/routes.js';
+import { Runs } from './openai/runs.js';
 import {
   chooseSubprotocol,
   closeCodes,
@@ -34,8 +38,8 @@ import { type RegistryStats, StreamRegistry } from './streams/registry.js';
 const UNAVAILABLE_RETRY_MS = 5_000;
 
 export interface ServerOptions {
-  /** Stays the caller's: the server never closes it. */
-  readonly engine: Engine;
+  /** Stays the caller's: the server never closes it. One without OpenAI's calls is served without those routes. */
+  readonly engine: Engine & Partial<OpenAiCalls>;
   /** Who may connect: whoever has one of these keys. Without, everybody who can reach the server, on loopback alone. */
   readonly keys?: readonly ApiKey[];
   /** `127.0.0.1` by default; without `keys` it must be a loopback address. */
@@ -95,6 +99,8 @@ class StreamServer implements StetServer {
   readonly #tickets: TicketOffice;
   readonly #admission = new Admission();
   readonly #streams: StreamRegistry;
+  /** Of HTTP clients. */
+  readonly #runs = new Runs();
   readonly #authenticator: Authenticator;
   readonly #router: Router;
   readonly #http: Server;
@@ -114,7 +120,7 @@ class StreamServer implements StetServer {
     this.#keys = keys && new KeyRing(keys);
     this.#authenticator = this.#keys ? new KeyAuthenticator(this.#keys, this.#tickets) : openDoor;
     this.#router = new Router({
-      routes: [...stateRoutes(() => this.#state()), ticketRoute(this.#tickets, this.#admission)],
+      routes: this.#routes(engine),
       authenticator: this.#authenticator,
       crossOrigin: this.#crossOrigin,
       logger: this.#logger,
@@ -123,6 +129,22 @@ class StreamServer implements StetServer {
     this.#http = createHttpServer(this.#limits, (request, response) => void this.#router.answer(request, response));
     this.#http.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head));
     this.#webSockets = new WebSocketServer(webSocketOptions(this.#limits));
+  }
+
+  #routes(engine: ServerOptions['engine']): Route[] {
+    const routes = [...stateRoutes(() => this.#state()), ticketRoute(this.#tickets, this.#admission)];
+    if (hasOpenAiCalls(engine)) {
+      const { model } = engine.info;
+      const context = {
+        model,
+        admission: this.#admission,
+        runs: this.#runs,
+        limits: this.#limits,
+        logger: this.#logger,
+      };
+      routes.push(...openAiRoutes(engine, context, Math.floor(Date.now() / 1000)));
+    }
+    return [...routes, openApiRoute(routes)];
   }
 
   async listen(host: string, port: number): Promise<void> {
@@ -151,7 +173,7 @@ class StreamServer implements StetServer {
     const connections = [...this.#connections];
     return {
       sockets: connections.length,
-      streams: connections.reduce((sum, connection) => sum + connection.streamCount, 0),
+      streams: connections.reduce((sum, connection) => sum + connection.streamCount, this.#runs.count),
       unsentBytes: connections.reduce((sum, connection) => sum + connection.unsentBytes, 0),
       ...this.#streams.stats(),
     };
@@ -183,12 +205,14 @@ class StreamServer implements StetServer {
     this.#logger.info({ ...this.stats() }, 'closing');
     const stopped = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     this.#streams.drain();
+    const answered = this.#runs.drain();
     for (const connection of this.#connections) connection.drain();
     const deadline = setTimeout(() => {
+      this.#runs.cut();
       for (const connection of this.#connections) connection.restart();
     }, this.#limits.drainMs);
     while (this.#connections.size > 0) await Promise.all([...this.#connections].map(({ finished }) => finished));
-    await this.#streams.freed();
+    await Promise.all([this.#streams.freed(), answered]);
     clearTimeout(deadline);
     clearInterval(this.#heartbeat);
     for (const socket of this.#webSockets.clients) socket.terminate();
