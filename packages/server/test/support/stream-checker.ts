@@ -1,4 +1,5 @@
-import type { DoneFrame, ErrorFrame, ServerFrame } from '@stet/server/protocol';
+import { HashChain } from '@stet/engine';
+import type { AcceptedFrame, DoneFrame, ErrorFrame, ServerFrame } from '@stet/server/protocol';
 
 /** What one stream said so far. */
 export class ObservedStream {
@@ -7,7 +8,11 @@ export class ObservedStream {
   hash = '';
   frames = 0;
   rollbacks = 0;
+  accepted: AcceptedFrame | undefined;
   end: DoneFrame | ErrorFrame | undefined;
+  /** Output tokens before the first that is sent. */
+  after = 0;
+  readonly #chain = new HashChain();
   #candidates: number[] = [];
 
   /** Throws at the first frame that breaks a rule of the protocol. */
@@ -20,31 +25,45 @@ export class ObservedStream {
     switch (frame.type) {
       case 'accepted':
         expectEqual(frame.seq, 0, 'seq of accepted');
+        this.accepted = frame;
+        this.after = frame.after ?? 0;
         return;
       case 'commit':
-        expectEqual(frame.from, this.tokens.length, 'from of a commit');
+        expectEqual(frame.from, this.tokenCount, 'from of a commit');
         this.tokens.push(...frame.tokens);
         this.text += frame.text;
         this.hash = frame.hash;
+        this.#checkHash(frame.tokens, frame.hash);
         this.#candidates = this.#candidates.slice(frame.tokens.length);
         return;
       case 'provisional':
-        expectEqual(frame.from, this.tokens.length + this.#candidates.length, 'from of a provisional');
+        expectEqual(frame.from, this.tokenCount + this.#candidates.length, 'from of a provisional');
         this.#candidates.push(...frame.tokens);
         return;
       case 'rollback':
-        if (frame.to < this.tokens.length) throw new Error('a rollback withdraws committed tokens');
-        this.#candidates = this.#candidates.slice(0, frame.to - this.tokens.length);
+        if (frame.to < this.tokenCount) throw new Error('a rollback withdraws committed tokens');
+        this.#candidates = this.#candidates.slice(0, frame.to - this.tokenCount);
         this.rollbacks++;
         return;
       case 'done':
-        expectEqual(frame.usage.completionTokens, this.tokens.length, 'tokens of a finished stream');
+        expectEqual(frame.usage.completionTokens, this.tokenCount, 'tokens of a finished stream');
         this.end = frame;
         return;
       case 'error':
         this.end = frame;
         return;
     }
+  }
+
+  /** Output tokens that the client has, those before this stream included. */
+  get tokenCount(): number {
+    return this.after + this.tokens.length;
+  }
+
+  #checkHash(tokens: readonly number[], hash: string): void {
+    if (this.after > 0) return;
+    for (const token of tokens) this.#chain.push(token);
+    expectEqual(hash, this.#chain.hex, 'hash of a commit');
   }
 }
 

@@ -42,6 +42,21 @@ export class TestSocket {
     return this.ended(id);
   }
 
+  /** Goes on with a stream after the tokens that `lost` has of it, until its end. */
+  resume(id: string, lost: ObservedStream, fields: object = {}): Promise<ObservedStream> {
+    this.send({ type: 'resume', id, stream: lost.accepted!.stream, after: lost.tokenCount, ...fields });
+    return this.ended(id);
+  }
+
+  /** Asks for a stream and waits until so many tokens of it have come. */
+  async generateUntil(id: string, tokenCount: number, fields: object): Promise<ObservedStream> {
+    this.send({ type: 'generate', id, prompt: `prompt of ${id}`, ...fields });
+    const stream = new ObservedStream();
+    this.streams.set(id, stream);
+    await this.until(() => stream.tokens.length >= tokenCount, `${tokenCount} tokens of stream ${id}`);
+    return stream;
+  }
+
   /** Waits for the end of the stream `id`. */
   async ended(id: string): Promise<ObservedStream> {
     this.streams.set(id, new ObservedStream());
