@@ -1,3 +1,4 @@
+export { HashChain, hashPrompt } from '@stet/backend/hash-chain';
 export {
   type AutoOptions,
   auto,
@@ -16,7 +17,6 @@ export { type CreateEngineOptions, createEngine } from './create-engine.js';
 export { deriveSeed } from './derive-seed.js';
 export type { StetEngine } from './engine.js';
 export { portableFingerprint } from './engine-info.js';
-export { HashChain, hashPrompt } from './hash-chain.js';
 export { type KvOptions, type KvSize, kvSize } from './kv-size.js';
 export { defaultLimits, type EngineLimits } from './limits.js';
 export type { LoadProgress, ModelOption, OpenModelOptions } from './open-model.js';

@@ -1,6 +1,6 @@
+import { HashChain } from '@stet/backend/hash-chain';
 import type { SequenceEvent, TokenLogprob } from '@stet/scheduler';
 import type { TokenLogprobText } from '../api.js';
-import { HashChain } from '../hash-chain.js';
 import type { TextMachine, TextState } from '../text/text-machine.js';
 import type { CandidateText, PendingEvents } from './pending-events.js';
 

@@ -1,7 +1,7 @@
 import { assert, assertNever, StetError } from '@stet/backend';
+import { hashPrompt } from '@stet/backend/hash-chain';
 import type { SequenceEvent, SequenceStats } from '@stet/scheduler';
 import type { GenerateEvent, Receipt } from '../api.js';
-import { hashPrompt } from '../hash-chain.js';
 import { EventStream } from './event-stream.js';
 import { RequestOutput } from './output.js';
 import type { PreparedRequest } from './prepare-request.js';
