@@ -23,13 +23,16 @@ export function createHttpServer(limits: HttpLimits, answer: Answer): Server {
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveMs,
+    // Node's own refusal has none of the headers that every answer has.
+    requireHostHeader: false,
     connectionsCheckingInterval: Math.min(MAX_CHECK_INTERVAL_MS, Math.ceil(limits.headersTimeoutMs / 2)),
   });
   server.maxConnections = limits.maxConnections;
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.on('request', (request, response) => {
     responses.set(request.socket, response);
-    answer(request, response);
+    if (request.headers.host === undefined && request.httpVersion === '1.1') sendJson(response, hostRequired);
+    else answer(request, response);
   });
   server.on('checkExpectation', (_request, response) =>
     sendJson(response, httpError(417, 'STET_ERR_BAD_REQUEST', 'the only expectation that is met is 100-continue')),
@@ -43,6 +46,8 @@ export function createHttpServer(limits: HttpLimits, answer: Answer): Server {
   });
   return server;
 }
+
+const hostRequired = httpError(400, 'STET_ERR_BAD_REQUEST', 'the request names no host', { Connection: 'close' });
 
 /** The answer to bytes that are no request, or not in time. */
 function violation(code: string | undefined): JsonResponse {

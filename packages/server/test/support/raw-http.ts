@@ -10,7 +10,7 @@ export class RawConnection {
       this.#received += data.toString('latin1');
     });
     socket.on('error', () => {});
-    this.#closed = new Promise((resolve) => socket.once('close', () => resolve()));
+    this.#closed = new Promise((resolve) => socket.once('end', resolve).once('close', () => resolve()));
   }
 
   static async open(url: string): Promise<RawConnection> {
