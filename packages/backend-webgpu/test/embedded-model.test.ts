@@ -26,7 +26,7 @@ describe.skipIf(withoutGpu)('the embedded model on WebGPU', () => {
   it.each<WeightFormat>(['bf16', 'q8', 'q4'])(
     'has the logits of the reference, to the bit, in %s',
     {
-      timeout: 300_000,
+      timeout: 600_000,
     },
     async (format) => {
       const model = await loadModelFolder(talesFolder, { format });

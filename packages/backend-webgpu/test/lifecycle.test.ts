@@ -46,7 +46,7 @@ function promptBatch(rowCount: number, firstBlock: number, period = 1): Batch {
 
 const step = { fast: promptBatch(20, 1), canonical: promptBatch(20, 5) };
 
-describe.skipIf(withoutGpu)('a WebGPU backend', { timeout: 300_000 }, () => {
+describe.skipIf(withoutGpu)('a WebGPU backend', { timeout: 600_000 }, () => {
   const gpu = sharedDevice();
   const create: ReturnType<typeof createWebGpuBackend> = (options) =>
     createWebGpuBackend({ device: gpu(), selfTest: false })(options);
@@ -232,7 +232,7 @@ describe.skipIf(withoutGpu)('a WebGPU backend', { timeout: 300_000 }, () => {
   });
 });
 
-describe.skipIf(withoutGpu)('a WebGPU backend with a device of its own', { timeout: 300_000 }, () => {
+describe.skipIf(withoutGpu)('a WebGPU backend with a device of its own', { timeout: 600_000 }, () => {
   afterEach(() => vi.restoreAllMocks());
 
   it('rejects the step in flight and later ones when the device is lost, and can be closed', async () => {

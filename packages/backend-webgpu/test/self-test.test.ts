@@ -1,5 +1,5 @@
 import { conformanceModels } from '@stet/backend/conformance';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Kernel } from '../src/device/kernel.js';
 import { createWebGpuBackend, liveBytes, type WebGpu } from '../src/index.js';
 import { withoutGpu } from './support/gpu.js';
@@ -11,27 +11,26 @@ const load = { plan: model.plan, weights: model.weights, blockSize: 16, blockCou
 /** Kernels whose name begins so, a constant of theirs, what it is changed to, and what the refusal names. */
 const mutations: readonly [string, string, string, RegExp][] = [
   ['swiglu', '45420u', '45421u', /swiglu.*value \d+/],
-  ['rms_norm', '+ 0x800u', '+ 0x7ffu', /rmsNorm.*value \d+/],
+  ['rms_norm', '+ 0x800u', '+ 0x400u', /rmsNorm.*value \d+/],
   ['rope', '0xfffffffeu', '0xffffffffu', /rope.*value \d+/],
   ['prepare_q15', '+ 64) >> 7u', '+ 63) >> 7u', /linear q8.*value \d+/],
-  ['kv_write', '-40, 20', '-39, 20', /attention.*value \d+/],
+  ['kv_write', '+ 64) >> 7u', '+ 63) >> 7u', /attention.*value \d+/],
   ['argmax', 'max(a.key, b.runnerUp)', 'b.runnerUp', /runner-up logit/],
 ];
 
-describe.skipIf(withoutGpu)('the self-test at start', { timeout: 300_000 }, () => {
+describe.skipIf(withoutGpu)('the self-test at start', { timeout: 600_000 }, () => {
   const gpu = sharedDevice();
 
   afterEach(() => expect(liveBytes()).toBe(0));
 
   it('passes, once a device, and leaves nothing behind', async () => {
-    const start = performance.now();
+    const submit = vi.spyOn(gpu().device.queue, 'submit');
     const first = await createWebGpuBackend({ device: gpu() })(load);
-    const between = performance.now();
+    const submissions = submit.mock.calls.length;
     const second = await createWebGpuBackend({ device: gpu() })(load);
-    const end = performance.now();
-    const [slow, quick] = [between - start, end - between].map(Math.round);
-    console.info(`the first load with self-test took ${slow} ms, the second ${quick} ms`);
-    expect(quick).toBeLessThan(slow / 2);
+    expect(submissions).toBeGreaterThan(20);
+    expect(submit.mock.calls.length).toBe(submissions);
+    submit.mockRestore();
     await Promise.all([first.close(), second.close()]);
   });
 
