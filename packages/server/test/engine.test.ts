@@ -4,10 +4,12 @@ import { createEngine, type GenerateEvent, type StetEngine } from '@stet/engine'
 import { loadModelFolder } from '@stet/model/node';
 import { createReferenceBackend } from '@stet/reference';
 import { dvr } from '@stet/scheduler';
-import { createServer } from '@stet/server';
+import { createServer, type ServerLimits } from '@stet/server';
+import type { CommitFrame } from '@stet/server/protocol';
 import { talesFolder, talesName } from '@stet/tales';
 import { describe, expect, it } from 'vitest';
 import { waitFor } from './support/harness.js';
+import type { ObservedStream } from './support/stream-checker.js';
 import { TestSocket } from './support/test-socket.js';
 
 const cpu = cpuFeatures();
@@ -25,6 +27,7 @@ const request = {
 /** Runs the test against the embedded model behind a server; afterwards no block may be held. */
 async function withServer(
   test: (url: string, engine: StetEngine, connect: () => Promise<TestSocket>) => Promise<void>,
+  limits: Partial<ServerLimits> = {},
 ): Promise<void> {
   await using engine = await createEngine({
     model: loadModelFolder(talesFolder, { name: talesName }),
@@ -33,7 +36,7 @@ async function withServer(
     kv: { blockCount: 600 },
   });
   const sockets: TestSocket[] = [];
-  await using server = await createServer({ engine, port: 0, limits: { drainMs: 0 } });
+  await using server = await createServer({ engine, port: 0, limits: { drainMs: 0, ...limits } });
   await test(server.url, engine, async () => {
     const socket = await TestSocket.connect(server.url);
     sockets.push(socket);
@@ -89,6 +92,54 @@ describe(`the embedded model on ${backendName}, over a socket`, () => {
     });
   });
 
+  it('computes a lost stream again on another server, wherever a commit ended, bit for bit', async () => {
+    let whole: ObservedStream | undefined;
+    const commits: CommitFrame[] = [];
+    await withServer(async (_, __, connect) => {
+      const client = await connect();
+      whole = await client.generate('w', request);
+      for (const frame of client.frames) if (frame.type === 'commit') commits.push(frame);
+    });
+    await withServer(async (_, engine, connect) => {
+      const client = await connect();
+      const around = crowd(client, 4);
+      expect(engine.info.fingerprint).toBe(whole!.accepted!.fingerprint);
+      const { seed } = whole!.accepted!;
+      const ends = new Set([0, 1, Math.floor(commits.length / 2), commits.length - 1]);
+      for (const end of [...ends].filter((index) => index < commits.length)) {
+        const had = commits.slice(0, end + 1);
+        const { from, tokens, hash } = had.at(-1)!;
+        const after = from + tokens.length;
+        client.frames.length = 0;
+        const rest = await client.generate('again', { ...request, seed, after, hash });
+        expect(rest.tokens).toEqual(whole!.tokens.slice(after));
+        expect(had.map(({ text }) => text).join('') + rest.text).toBe(whole!.text);
+        expect(rest.end).toMatchObject({ receipt: whole!.end!.type === 'done' ? whole!.end!.receipt : undefined });
+        const sent = client.frames.filter((frame) => frame.type === 'commit' && frame.id === 'again') as CommitFrame[];
+        expect([...had, ...sent].flatMap(({ logprobs }) => logprobs!)).toEqual(
+          commits.flatMap(({ logprobs }) => logprobs!),
+        );
+      }
+      await Promise.all(around);
+    });
+  });
+
+  it('goes on with streams whose socket vanished, with the same bits', async () => {
+    await withServer(async (_, engine, connect) => {
+      const client = await connect();
+      const whole = await client.generate('w', request);
+      const vanishing = await connect();
+      const lost = await vanishing.generateUntil('a', 1, { ...request, provisional: true });
+      const received = { tokens: [...lost.tokens], text: lost.text };
+      vanishing.socket.terminate();
+      const rest = await client.resume('b', lost, { after: received.tokens.length });
+      expect([...received.tokens, ...rest.tokens]).toEqual(whole.tokens);
+      expect(received.text + rest.text).toBe(whole.text);
+      expect(rest.end).toMatchObject({ receipt: whole.end!.type === 'done' ? whole.end!.receipt : undefined });
+      await waitFor(() => engine.stats().blocks.held === 0, 'an idle engine');
+    });
+  });
+
   it('refuses what the model cannot do with the documented code, while another stream goes on', async () => {
     await withServer(async (_, engine, connect) => {
       const client = await connect();
@@ -116,7 +167,10 @@ describe(`the embedded model on ${backendName}, over a socket`, () => {
     });
   });
 
-  it('frees the blocks of cancelled streams and of sockets that vanish, in prefill and in decode', async () => {
+  it.each([
+    { name: 'where nothing is kept', limits: { resumeWindowMs: 0 } },
+    { name: 'when their time is over', limits: { resumeWindowMs: 50 } },
+  ])('frees the blocks of cancelled streams, and of those whose socket vanishes $name', async ({ limits }) => {
     await withServer(async (_, engine, connect) => {
       const client = await connect();
       const vanishing = await connect();
@@ -129,7 +183,7 @@ describe(`the embedded model on ${backendName}, over a socket`, () => {
       for (const { end } of await Promise.all(cancelled)) expect(end).toMatchObject({ code: 'STET_ERR_ABORTED' });
       vanishing.socket.terminate();
       await waitFor(() => engine.stats().running === 0 && engine.stats().blocks.held === 0, 'an idle engine');
-    });
+    }, limits);
   });
 
   it('ends its streams with a code when the engine is closed under it', async () => {
