@@ -11,8 +11,16 @@ export function buildProgram(): Command {
     .showHelpAfterError('hint: `stet --help` and `stet COMMAND --help` list what there is.')
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'error USAGE: ')) })
     .exitOverride();
-  for (const command of [runCommand(), serveCommand(), pullCommand(), inspectCommand(), doctorCommand(), demoCommand()])
-    program.addCommand(command.copyInheritedSettings(program));
+  const commands = [
+    runCommand(),
+    serveCommand(),
+    keysCommand(program),
+    pullCommand(),
+    inspectCommand(),
+    doctorCommand(),
+    demoCommand(),
+  ];
+  for (const command of commands) program.addCommand(command.copyInheritedSettings(program));
   return program;
 }
 
@@ -41,14 +49,29 @@ function runCommand(): Command {
 function serveCommand(): Command {
   return withEngine(new Command('serve'))
     .description('serve the model over WebSocket (docs/PROTOCOL.md) until stopped')
-    .option('--host <address>', 'a loopback address', '127.0.0.1')
+    .option('--host <address>', 'a loopback address or, with keys, any', '127.0.0.1')
     .option('--port <n>', '0 takes any free one', integerOption(0, 65535), 8642)
     .option('--kv-memory <mib>', 'memory for K/V blocks, in MiB', integerOption(1))
     .option('--max-running <n>', 'requests that run at once', integerOption(1))
     .option('--max-waiting <n>', 'requests that may wait', integerOption(1))
     .option('--allow-origin <origin...>', 'origins whose pages may connect')
+    .addOption(
+      new Option('--keys <file>', 'who may connect, see docs/PROTOCOL.md; STET_API_KEY is one more key').env(
+        'STET_KEYS_FILE',
+      ),
+    )
     .option('--verbose', 'log connections to stderr')
     .action(async (options) => (await import('./commands/serve.js')).serve(options));
+}
+
+function keysCommand(program: Command): Command {
+  const make = new Command('new')
+    .description('print a new key, once, and its entry for the file of `stet serve --keys`')
+    .argument('<name>', 'whose it is; logs show it')
+    .action(async (name: string) => (await import('./commands/keys.js')).newKey(name));
+  return new Command('keys')
+    .description('keys of those who may connect to `stet serve`')
+    .addCommand(make.copyInheritedSettings(program));
 }
 
 function pullCommand(): Command {

@@ -1,6 +1,7 @@
 import type { Logger } from '@stet/server';
 import { onInterrupt } from '../interrupt.js';
 import { type EngineChoice, openEngine } from '../open-engine.js';
+import { readServerKeys, reloadKeysOnHangup } from '../server-keys.js';
 
 export interface ServeOptions extends EngineChoice {
   readonly host: string;
@@ -10,15 +11,20 @@ export interface ServeOptions extends EngineChoice {
   readonly maxRunning?: number;
   readonly maxWaiting?: number;
   readonly allowOrigin?: readonly string[];
+  /** A file of keys. */
+  readonly keys?: string;
   readonly verbose?: boolean;
 }
 
 /** `stet serve`: until ctrl-C or SIGTERM, which drain; the second one ends at once. */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { host, port, kvMemory, maxRunning, maxWaiting, allowOrigin } = options;
+  const { host, port, kvMemory, maxRunning, maxWaiting, allowOrigin, keys: file } = options;
+  const { STET_API_KEY: apiKey } = process.env;
+  const sources = { ...(file !== undefined && { file }), ...(apiKey !== undefined && { apiKey }) };
   const interrupt = onInterrupt();
   try {
     const { createServer } = await import('@stet/server');
+    const keys = await readServerKeys(sources);
     await using engine = await openEngine(options, {
       ...(kvMemory !== undefined && { kv: { memoryBytes: kvMemory * 2 ** 20 } }),
       limits: { ...(maxRunning !== undefined && { maxRunning }), ...(maxWaiting !== undefined && { maxWaiting }) },
@@ -28,14 +34,18 @@ export async function serve(options: ServeOptions): Promise<void> {
       engine,
       host,
       port,
+      ...(keys && { keys }),
       ...(allowOrigin && { allowedOrigins: allowOrigin }),
       ...(options.verbose && { logger: stderrLogger }),
     });
     const { model, backend, device, memory } = engine.info;
     console.error(`${model} on ${backend} (${device}), ${mebibytes(memory.kvBytes)} MiB of K/V`);
     console.log(`listening on ${server.url} (stream: ${server.url.replace(/^http/, 'ws')}/v1/stream)`);
-    console.error('loopback only: there are no API keys. ctrl-C drains and stops, twice stops at once.');
+    const access = keys ? `${keys.length} keys; SIGHUP reloads them` : 'loopback only: there are no API keys';
+    console.error(`${access}. ctrl-C drains and stops, twice stops at once.`);
+    const hangup = keys && reloadKeysOnHangup(server, sources, (line) => console.error(line));
     await fired(interrupt.signal);
+    hangup?.dispose();
     console.error('draining');
   } catch (error) {
     if (!interrupt.signal.aborted) throw error;
