@@ -12,6 +12,8 @@ interface Loss {
   readonly how: 'terminate' | 'destroy' | 'half-open';
   readonly way: 'resume' | 'regenerate';
   readonly absentMs: number;
+  /** The server that is asked next: another one does not know the stream. */
+  readonly server: 0 | 1;
 }
 
 const loss: fc.Arbitrary<Loss> = fc.record({
@@ -19,6 +21,7 @@ const loss: fc.Arbitrary<Loss> = fc.record({
   how: fc.constantFrom('terminate', 'destroy', 'half-open'),
   way: fc.constantFrom('resume', 'resume', 'regenerate'),
   absentMs: fc.constantFrom(0, 0, 4),
+  server: fc.constantFrom(0, 0, 1),
 });
 
 const scenario = fc.record({
@@ -53,14 +56,15 @@ class LossyClient {
   #count = 0;
 
   constructor(
-    private readonly harness: Harness,
+    private readonly servers: readonly [Harness, Harness],
     private readonly request: GenerateRequest & { readonly credit?: number },
   ) {}
 
   async run(losses: readonly Loss[]): Promise<ObservedStream> {
     let way: Loss['way'] = 'regenerate';
-    for (const { afterTokens, how, absentMs, way: next } of losses) {
-      const socket = await this.harness.connect();
+    let server: Loss['server'] = 0;
+    for (const { afterTokens, how, absentMs, ...next } of losses) {
+      const socket = await this.servers[server].connect();
       const stream = await this.#continue(socket, way, afterTokens);
       this.received.add(stream);
       if (stream.end?.type === 'done') return stream;
@@ -68,9 +72,11 @@ class LossyClient {
       else if (how === 'terminate') socket.socket.terminate();
       else socket.raw.destroy();
       if (absentMs > 0) await new Promise((resolve) => setTimeout(resolve, absentMs));
-      way = next;
+      way = next.way;
+      // An ordinary request cannot be computed again.
+      if (this.request.deterministic) server = next.server;
     }
-    const last = await this.#continue(await this.harness.connect(), way, Number.POSITIVE_INFINITY);
+    const last = await this.#continue(await this.servers[server].connect(), way, Number.POSITIVE_INFINITY);
     this.received.add(last);
     return last;
   }
@@ -127,11 +133,12 @@ describe('whatever connections are lost', () => {
         }
         const limits = {
           resumeWindowMs: 60_000,
-          // An ordinary request cannot be computed again.
+          // What an ordinary request has lost is lost.
           resumeBufferBytes: rest.deterministic ? resumeBufferBytes : 100_000,
         };
         const harness = await serve({ windowTokens, maxUnreadTokens: 16 }, limits);
-        const client = new LossyClient(harness, { ...request, ...(credit !== undefined && { credit }) });
+        const other = await serve({ windowTokens: windowTokens + 2 }, limits);
+        const client = new LossyClient([harness, other], { ...request, ...(credit !== undefined && { credit }) });
         const last = await client.run(losses);
         const { tokens, text, hash } = client.received;
         expect({ tokens, text, hash }).toEqual({
@@ -140,9 +147,11 @@ describe('whatever connections are lost', () => {
           hash: expected.hash,
         });
         expect(last.end).toMatchObject({ type: 'done', usage: { completionTokens: 180 } });
-        await harness.server.close();
-        await harness.idle();
-        expect(harness.server.stats()).toMatchObject({ streams: 0, detachedStreams: 0, keptBytes: 0 });
+        for (const { server, idle } of [harness, other]) {
+          await server.close();
+          await idle();
+          expect(server.stats()).toMatchObject({ streams: 0, detachedStreams: 0, keptBytes: 0 });
+        }
       }),
       { numRuns: Number(process.env.STET_RECONNECT_RUNS ?? 40) },
     );

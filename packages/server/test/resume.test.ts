@@ -245,6 +245,20 @@ describe('the streams that are kept', () => {
     client.socket.close();
   });
 
+  it('are so many of all keys together, and one more never pushes out a stream of another key', async () => {
+    const keys = ['one', 'two'].map((name) => ({ name, key: `sk-${name}-${'x'.repeat(40)}` }));
+    const { connect, server } = await serve({}, { ...patient, maxDetachedStreams: 2 }, { keys });
+    const as = (index: number) => connect('stet.v1', { headers: { authorization: `Bearer ${keys[index]!.key}` } });
+    const [one, two] = [await as(0), await as(1)];
+    const kept = [await one.generate('a'), await one.generate('b')];
+    const crowdedOut = await two.generate('c');
+    expect(server.stats().detachedStreams).toBe(2);
+    expect((await two.resume('r', crowdedOut)).end).toMatchObject({ code: 'STET_ERR_UNKNOWN_STREAM' });
+    for (const stream of kept) expect((await one.resume('r', stream)).end).toMatchObject({ type: 'done' });
+    await one.generate('d');
+    expect((await one.resume('r', kept[0]!)).end).toMatchObject({ code: 'STET_ERR_UNKNOWN_STREAM' });
+  });
+
   it('hold together no more bytes than allowed', async () => {
     const limits = { ...patient, resumeBufferBytes: 64 * 1024, resumeTotalBytes: 32 * 1024 };
     const { connect, engine, server } = await serve({ contextLength: 1e9 }, limits);
