@@ -74,7 +74,7 @@ export async function loadOn(
   try {
     const { model, weightBytes, kvBytes } = await loadModel(gpu, memory, load);
     const scratch = await checked(gpu, 'buffers of programs', () => new ProgramScratch(memory, model, logitsBytes));
-    const runner = await StepRunner.compile(gpu, memory, model, scratch);
+    const runner = await StepRunner.create(gpu, memory, model, scratch);
     gpu.checkErrors();
     checkLoadSignal(load.signal);
     const scratchBytes = memory.bytes - weightBytes - kvBytes;

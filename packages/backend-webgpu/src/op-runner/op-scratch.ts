@@ -50,14 +50,13 @@ export class OpScratch {
     const positionCount = (positions ?? Int32Array.of(0)).reduce((most, p) => Math.max(most, p), 0) + 1;
     const sequenceCount = new Set(tableStarts ?? [0]).size;
     const size = { rowCount, outputCount: batch.outputs?.length ?? 0, positionCount, sequenceCount };
-    // The others would be compiled for nothing.
-    const running = calls.filter((call) => !call.workgroups(size).includes(0));
-    const program = await Program.compile(this.gpu, this.memory, running, {
+    const program = new Program(this.gpu, this.memory, calls, {
       batch: this.upload(Uint32Array.of(size.rowCount, size.outputCount, 0, 0), GPU_USAGE.UNIFORM),
       rows: this.upload(rows),
       tables: this.upload(table),
       outputs: this.upload(outputs),
     });
+    await program.prepare(size);
     const byteCount = Math.max(4, count * 4);
     const readback = this.memory.allocate('readback', byteCount, GPU_USAGE.MAP_READ | GPU_USAGE.COPY_DST);
     const encoder = device.createCommandEncoder();

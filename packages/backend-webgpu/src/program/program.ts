@@ -1,7 +1,8 @@
+import { assert } from '@stet/backend';
 import { paramBytes } from '../device/kernel.js';
 import { GPU_USAGE, type GpuMemory } from '../device/memory.js';
 import type { CompiledKernel, WebGpu } from '../device/web-gpu.js';
-import type { BatchSize, KernelCall } from './kernel-call.js';
+import type { BatchSize, KernelCall, Workgroups } from './kernel-call.js';
 
 /** What a batch brings, on the device. */
 export interface BatchBuffers {
@@ -17,51 +18,66 @@ export interface BatchBuffers {
 
 interface Dispatch {
   readonly call: KernelCall;
-  readonly compiled: CompiledKernel;
   readonly params: GPUBindingResource | undefined;
-  bindGroup: GPUBindGroup;
+  /** Once a batch has needed it. */
+  compiled?: CompiledKernel;
+  bindGroup?: GPUBindGroup;
 }
 
-/** Kernel calls that run one after the other, with their pipelines, parameters and bind groups made once. */
+/**
+ * Kernel calls that run one after the other. Parameters lie in one uniform buffer, made at once. A call has several variants
+ * for batches of several sizes, and a pipeline may take a device seconds: each is made when a batch first needs it, and kept.
+ */
 export class Program {
   readonly #gpu: WebGpu;
-  readonly #dispatches: Dispatch[];
+  readonly #dispatches: readonly Dispatch[];
+  #batchBuffers: BatchBuffers;
 
-  private constructor(gpu: WebGpu, dispatches: Dispatch[]) {
-    this.#gpu = gpu;
-    this.#dispatches = dispatches;
-  }
-
-  /** Parameters of all calls lie in one uniform buffer of `memory`. Rejects where a kernel does not compile. */
-  static async compile(
-    gpu: WebGpu,
-    memory: GpuMemory,
-    calls: readonly KernelCall[],
-    batchBuffers: BatchBuffers,
-  ): Promise<Program> {
-    const compiled = await Promise.all(calls.map(({ kernel }) => gpu.compile(kernel)));
+  constructor(gpu: WebGpu, memory: GpuMemory, calls: readonly KernelCall[], batchBuffers: BatchBuffers) {
     const params = uploadParams(gpu, memory, calls);
-    const dispatches = calls.map((call, i): Dispatch => {
-      const parts = { call, compiled: compiled[i]!, params: params[i] };
-      return { ...parts, bindGroup: bindCall(gpu, parts, batchBuffers) };
-    });
-    return new Program(gpu, dispatches);
+    this.#gpu = gpu;
+    this.#dispatches = calls.map((call, i) => ({ call, params: params[i] }));
+    this.#batchBuffers = batchBuffers;
   }
 
   /** Binds other batch buffers from the next `encode` on. */
   rebind(batchBuffers: BatchBuffers): void {
-    for (const dispatch of this.#dispatches) dispatch.bindGroup = bindCall(this.#gpu, dispatch, batchBuffers);
+    this.#batchBuffers = batchBuffers;
+    for (const dispatch of this.#dispatches) delete dispatch.bindGroup;
   }
 
+  /** Whether all pipelines for batches of this size are there. */
+  isReady(size: BatchSize): boolean {
+    return this.#dispatches.every(({ call, compiled }) => compiled || !runs(call.workgroups(size)));
+  }
+
+  /** Makes the pipelines for batches of this size. Rejects with `STET_ERR_BACKEND_FAILED` where a kernel does not compile. */
+  async prepare(size: BatchSize): Promise<void> {
+    const missing = this.#dispatches.filter(({ call, compiled }) => !compiled && runs(call.workgroups(size)));
+    await Promise.all(
+      missing.map(async (dispatch) => {
+        dispatch.compiled = await this.#gpu.compile(dispatch.call.kernel);
+      }),
+    );
+  }
+
+  /** Records the calls for a batch of a size that is ready. */
   encode(pass: GPUComputePassEncoder, size: BatchSize): void {
-    for (const { call, compiled, bindGroup } of this.#dispatches) {
-      const [x, y, z] = call.workgroups(size);
-      if (x === 0 || y === 0 || z === 0) continue;
+    for (const dispatch of this.#dispatches) {
+      const workgroups = dispatch.call.workgroups(size);
+      if (!runs(workgroups)) continue;
+      const { compiled } = dispatch;
+      assert(compiled, `${dispatch.call.kernel.name} was not prepared`);
+      dispatch.bindGroup ??= bindCall(this.#gpu, dispatch, compiled, this.#batchBuffers);
       pass.setPipeline(compiled.pipeline);
-      pass.setBindGroup(0, bindGroup);
-      pass.dispatchWorkgroups(x, y, z);
+      pass.setBindGroup(0, dispatch.bindGroup);
+      pass.dispatchWorkgroups(...workgroups);
     }
   }
+}
+
+function runs([x, y, z]: Workgroups): boolean {
+  return x > 0 && y > 0 && z > 0;
 }
 
 /** The slice of the uniform buffer that each call has; undefined for a kernel without parameters. */
@@ -88,9 +104,12 @@ function uploadParams(
   );
 }
 
-type Unbound = Omit<Dispatch, 'bindGroup'>;
-
-function bindCall(gpu: WebGpu, { call, compiled, params }: Unbound, batchBuffers: BatchBuffers): GPUBindGroup {
+function bindCall(
+  gpu: WebGpu,
+  { call, params }: Dispatch,
+  compiled: CompiledKernel,
+  batchBuffers: BatchBuffers,
+): GPUBindGroup {
   const resources: Record<string, GPUBindingResource> = {};
   for (const { name } of compiled.kernel.bindings) {
     if (name === 'params' && params) resources[name] = params;

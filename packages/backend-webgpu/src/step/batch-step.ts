@@ -34,8 +34,8 @@ export class BatchStep {
     this.#results = new Results(model.plan.vocabSize, model.maxRows);
   }
 
-  /** Rejects with `STET_ERR_BACKEND_FAILED` where a kernel does not compile. */
-  static async compile(
+  /** Rejects where the device has no room for its buffers. */
+  static async create(
     gpu: WebGpu,
     memory: GpuMemory,
     model: DeviceModel,
@@ -50,15 +50,33 @@ export class BatchStep {
       answers: memory.allocate('results', maxRows * ARGMAX_BYTES, GPU_USAGE.STORAGE | GPU_USAGE.COPY_SRC),
     }));
     const calls = compilePlan(model, scratch, schedule);
-    const rows = await Program.compile(gpu, memory, calls.rows, columns.ofRows);
-    const slices = await Promise.all(
-      columns.ofSlices.map((buffers, index) => {
-        const results = { results: answers, firstRow: index * sliceRows };
-        const argmax = argmaxCalls({ logits, vocabSize: plan.vocabSize, partials, ...results });
-        return Program.compile(gpu, memory, [...calls.outputs, ...argmax], buffers);
-      }),
-    );
+    const rows = new Program(gpu, memory, calls.rows, columns.ofRows);
+    const slices = columns.ofSlices.map((buffers, index) => {
+      const results = { results: answers, firstRow: index * sliceRows };
+      const argmax = argmaxCalls({ logits, vocabSize: plan.vocabSize, partials, ...results });
+      return new Program(gpu, memory, [...calls.outputs, ...argmax], buffers);
+    });
     return new BatchStep(model, scratch, { columns, rows, slices, answers });
+  }
+
+  /** Whether {@link prepare} has nothing to do for a batch. */
+  isReady(batch: Batch): boolean {
+    return this.#programsOf(batch).every(({ program, size }) => program.isReady(size));
+  }
+
+  /** Makes the pipelines that a batch needs. Rejects with `STET_ERR_BACKEND_FAILED` where a kernel does not compile. */
+  async prepare(batch: Batch): Promise<void> {
+    await Promise.all(this.#programsOf(batch).map(({ program, size }) => program.prepare(size)));
+  }
+
+  #programsOf(batch: Batch): { readonly program: Program; readonly size: BatchSize }[] {
+    const { rows, slices } = this.#parts;
+    const size = sizeOf(batch);
+    const used = slicesOf(batch.outputRows.length, this.#scratch.sliceRows);
+    return [
+      { program: rows, size },
+      ...used.map(({ count }, index) => ({ program: slices[index]!, size: sliceSize(size, count) })),
+    ];
   }
 
   /** Bytes that {@link encode} copies for a batch, and where: from `offset` on. */
@@ -85,7 +103,7 @@ export class BatchStep {
     rows.encode(encoder.pass, size);
     let logitsEnd = place.logits;
     for (const [index, slice] of used.entries()) {
-      slices[index]!.encode(encoder.pass, { ...size, rowCount: slice.count, outputCount: slice.count });
+      slices[index]!.encode(encoder.pass, sliceSize(size, slice.count));
       logitsEnd = this.#copyLogits(encoder, batch, slice, readback, logitsEnd);
     }
     encoder.copy(answers, 0, readback, place.answers, answerBytes(batch));
@@ -123,6 +141,11 @@ export class BatchStep {
 /** Also of a batch that wants nothing: what is read back says when it has run. */
 function answerBytes({ outputRows }: Batch): number {
   return Math.max(1, outputRows.length) * ARGMAX_BYTES;
+}
+
+/** The rows of a slice of outputs are those outputs. */
+function sliceSize(size: BatchSize, count: number): BatchSize {
+  return { ...size, rowCount: count, outputCount: count };
 }
 
 function sizeOf({ tokens, positions, rowStarts, outputRows }: Batch): BatchSize {

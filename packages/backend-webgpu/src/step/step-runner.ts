@@ -31,14 +31,14 @@ export class StepRunner {
     this.#steps = steps;
   }
 
-  static async compile(
+  static async create(
     gpu: WebGpu,
     memory: GpuMemory,
     model: DeviceModel,
     scratch: ProgramScratch,
   ): Promise<StepRunner> {
-    const canonical = await BatchStep.compile(gpu, memory, model, scratch, 'canonical');
-    const fast = await BatchStep.compile(gpu, memory, model, scratch, 'fast');
+    const canonical = await BatchStep.create(gpu, memory, model, scratch, 'canonical');
+    const fast = await BatchStep.create(gpu, memory, model, scratch, 'fast');
     return new StepRunner(gpu, memory, { fast, canonical });
   }
 
@@ -48,13 +48,21 @@ export class StepRunner {
    */
   async run(step: Step): Promise<StepResult> {
     try {
-      return await this.#run(step);
+      if (this.#isReady(step)) return await this.#run(step);
+      // The arrays are the caller's again once this waits.
+      const kept = copyOf(step);
+      for (const schedule of SCHEDULES) await (kept[schedule] && this.#steps[schedule].prepare(kept[schedule]));
+      return await this.#run(kept);
     } catch (error) {
       // It may be waiting to be mapped, or not exist.
       if (this.#readback) this.#memory.free(this.#readback);
       this.#readback = undefined;
       throw error;
     }
+  }
+
+  #isReady(step: Step): boolean {
+    return SCHEDULES.every((schedule) => !step[schedule] || this.#steps[schedule].isReady(step[schedule]));
   }
 
   async #run(step: Step): Promise<StepResult> {
@@ -114,4 +122,13 @@ export class StepRunner {
     );
     return this.#readback;
   }
+}
+
+function copyOf(step: Step): Step {
+  return Object.fromEntries(Object.entries(step).map(([schedule, batch]) => [schedule, copyBatch(batch)]));
+}
+
+function copyBatch(batch: Batch): Batch {
+  const columns = Object.entries(batch) as [keyof Batch, Batch[keyof Batch]][];
+  return Object.fromEntries(columns.map(([name, column]) => [name, column.slice()])) as unknown as Batch;
 }
