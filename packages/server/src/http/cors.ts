@@ -5,7 +5,7 @@ import { isOriginAllowed } from '../hosts.js';
 const PREFLIGHT_MAX_AGE_S = 600;
 
 /** What a page may read of an answer besides the body. */
-const EXPOSED_HEADERS = 'X-Request-Id, Retry-After, retry-after-ms';
+const EXPOSED_HEADERS = 'X-Request-Id, Retry-After, retry-after-ms, x-should-retry';
 
 /**
  * Which pages may read answers: those that may connect, named exactly and without credentials. A key goes in a header of

@@ -1,6 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { StetError, type StetErrorCode } from '@stet/backend';
+import { retryableCodes } from '../protocol/error-frame.js';
 import { securityHeaders } from './headers.js';
 
 /** An answer with a JSON body. */
@@ -26,7 +27,10 @@ export function refuseUpgrade(socket: Duplex, { status, body, headers }: JsonRes
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
 }
 
-/** The shape that clients of OpenAI's API know. */
+/**
+ * The shape that clients of OpenAI's API know. Those clients try again after every 5xx, so what can only fail again says
+ * so.
+ */
 export function httpError(
   status: number,
   code: StetErrorCode,
@@ -35,7 +39,12 @@ export function httpError(
 ): JsonResponse {
   const { hint } = new StetError(code, message);
   const type = status < 500 ? 'invalid_request_error' : 'server_error';
-  return { status, headers, body: { error: { message: `${message}. ${hint}`, type, param: null, code } } };
+  const isHopeless = status >= 500 && !retryableCodes.has(code);
+  return {
+    status,
+    headers: { ...(isHopeless && { 'x-should-retry': 'false' }), ...headers },
+    body: { error: { message: `${message}. ${hint}`, type, param: null, code } },
+  };
 }
 
 export function notFound(request: IncomingMessage): JsonResponse {

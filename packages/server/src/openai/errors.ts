@@ -1,7 +1,6 @@
 import type { StetError, StetErrorCode } from '@stet/backend';
 import { retryAfter } from '../http/headers.js';
 import { httpError, type JsonResponse } from '../http/responses.js';
-import { retryableCodes } from '../protocol/error-frame.js';
 
 /** Where a client is gone before its answer: nobody reads it, but logs and metrics do. */
 export const CLIENT_GONE = 499;
@@ -29,18 +28,15 @@ const RETRY_AFTER_MS: Readonly<Record<number, number>> = { 429: 1_000, 503: 5_00
 
 /**
  * An error of the engine in the shape, status and headers that clients of OpenAI's API know; `param` is the field that
- * the message begins with. Those clients try again after 429 and after every 5xx, so what can only fail again says so.
+ * the message begins with.
  */
 export function errorResponse(error: StetError, fields: ReadonlySet<string> = new Set()): JsonResponse {
   const status = statuses[error.code] ?? 500;
-  const isRetryable = retryableCodes.has(error.code);
   const retryMs = RETRY_AFTER_MS[status];
-  const { body, headers, ...rest } = httpError(status, error.code, error.message, {
-    ...(retryMs !== undefined && retryAfter(retryMs)),
-    ...(status >= 500 && !isRetryable && { 'x-should-retry': 'false' }),
-  });
-  const { error: shape } = body as { readonly error: object };
-  return { ...rest, ...(headers && { headers }), body: { error: { ...shape, param: paramOf(error, fields) } } };
+  const headers = retryMs === undefined ? {} : retryAfter(retryMs);
+  const response = httpError(status, error.code, error.message, headers);
+  const { error: shape } = response.body as { readonly error: object };
+  return { ...response, body: { error: { ...shape, param: paramOf(error, fields) } } };
 }
 
 function paramOf({ message }: StetError, fields: ReadonlySet<string>): string | null {
