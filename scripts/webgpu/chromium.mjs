@@ -46,6 +46,8 @@ function candidates({ platform, env }) {
 export function chromiumArgs(machine = thisMachine) {
   return [
     '--enable-unsafe-webgpu',
+    // As in Node: see testGpu of packages/backend-webgpu/test/support/gpu.ts.
+    '--enable-dawn-features=disable_workgroup_init',
     ...(isOnGpu(findVulkan(machine)) ? ['--ignore-gpu-blocklist'] : ['--use-webgpu-adapter=swiftshader']),
     // Chromium refuses to start as root with its sandbox, and the pages are our own.
     ...(machine.isRoot ? ['--no-sandbox'] : []),

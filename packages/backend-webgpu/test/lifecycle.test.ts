@@ -5,7 +5,7 @@ import { loadOn } from '../src/backend.js';
 import { GPU_USAGE } from '../src/device/memory.js';
 import { createWebGpuBackend, liveBytes, WebGpu } from '../src/index.js';
 import { MAX_HEAD_SIZE, MAX_ROWS } from '../src/load/limits.js';
-import { withoutGpu } from './support/gpu.js';
+import { testGpu, withoutGpu } from './support/gpu.js';
 import { sharedDevice } from './support/shared-device.js';
 
 const [model] = conformanceModels();
@@ -236,7 +236,7 @@ describe.skipIf(withoutGpu)('a WebGPU backend with a device of its own', { timeo
   afterEach(() => vi.restoreAllMocks());
 
   it('rejects the step in flight and later ones when the device is lost, and can be closed', async () => {
-    const gpu = await WebGpu.open();
+    const gpu = await WebGpu.open(testGpu);
     const open = vi.spyOn(WebGpu, 'open').mockResolvedValueOnce(gpu);
     const backend = await createWebGpuBackend({ selfTest: false })(load);
     expect(open).toHaveBeenCalledOnce();
@@ -252,7 +252,7 @@ describe.skipIf(withoutGpu)('a WebGPU backend with a device of its own', { timeo
   });
 
   it('closes it when loading fails', async () => {
-    const gpu = await WebGpu.open();
+    const gpu = await WebGpu.open(testGpu);
     vi.spyOn(WebGpu, 'open').mockResolvedValueOnce(gpu);
     const weights: WeightSource = { read: () => Promise.reject(new Error('the disk is gone')) };
     const loading = createWebGpuBackend({ selfTest: false })({ ...load, weights });

@@ -8,7 +8,7 @@ import { rowShapes, shapeOf } from '../src/kernels/linear-fast-shape.js';
 import { OpScratch } from '../src/op-runner/op-scratch.js';
 import type { DeviceMatrix } from '../src/weights/device-weight.js';
 import { uploadWeight } from '../src/weights/upload-weight.js';
-import { withoutGpu } from './support/gpu.js';
+import { testGpu, withoutGpu } from './support/gpu.js';
 import { checkClose, linearSums64, type Matrix64, rmsNorm64, type Sums64, swigluSums64 } from './support/linear64.js';
 import { Random } from './support/random.js';
 
@@ -56,7 +56,7 @@ describe.skipIf(withoutGpu)('fast linears', () => {
   let gpu: WebGpu;
   let scratch: OpScratch;
   beforeAll(async () => {
-    gpu = await WebGpu.open();
+    gpu = await WebGpu.open(testGpu);
     scratch = new OpScratch(gpu);
   });
   afterAll(() => gpu.close());

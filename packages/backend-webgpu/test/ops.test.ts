@@ -1,10 +1,10 @@
 import { testOps } from '@stet/backend/conformance';
 import { describe, it } from 'vitest';
 import { createWebGpuOpRunner } from '../src/index.js';
-import { withoutGpu } from './support/gpu.js';
+import { testGpu, withoutGpu } from './support/gpu.js';
 
 describe.skipIf(withoutGpu)('the WebGPU backend', () => {
-  testOps(() => createWebGpuOpRunner(), { name: 'canonical kernels' });
+  testOps(() => createWebGpuOpRunner(testGpu), { name: 'canonical kernels' });
 });
 
 it.skipIf(withoutGpu === undefined)(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});

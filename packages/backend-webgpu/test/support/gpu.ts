@@ -1,6 +1,12 @@
-import { WebGpu } from '../../src/index.js';
+import { WebGpu, type WebGpuOptions } from '../../src/index.js';
 
-const found = await WebGpu.open().then(
+/**
+ * How tests open a device. Workgroup memory is not zeroed, which takes a GPU that is a program most of the time that a
+ * pipeline costs, and which no kernel may rely on.
+ */
+export const testGpu: WebGpuOptions = { dawn: ['enable-dawn-features=disable_workgroup_init'] };
+
+const found = await WebGpu.open(testGpu).then(
   (gpu) => {
     gpu.close();
     return gpu.description;

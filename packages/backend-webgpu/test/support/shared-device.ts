@@ -1,8 +1,9 @@
 import { afterAll, beforeAll } from 'vitest';
 import { WebGpu, type WebGpuOptions } from '../../src/index.js';
+import { testGpu } from './gpu.js';
 
 /** One device for all tests of a file or `describe`, so that pipelines are made once. */
-export function sharedDevice(options: WebGpuOptions = {}): () => WebGpu {
+export function sharedDevice(options: WebGpuOptions = testGpu): () => WebGpu {
   let gpu: WebGpu | undefined;
   beforeAll(async () => {
     gpu = await WebGpu.open(options);
