@@ -39,7 +39,9 @@ describe('a page of an allowed origin', () => {
     for (const { headers } of answers) {
       expectSecure(headers);
       expect(headers.get('access-control-allow-origin')).toBe('https://app.example.org');
-      expect(headers.get('access-control-expose-headers')).toBe('X-Request-Id, Retry-After, retry-after-ms');
+      expect(headers.get('access-control-expose-headers')).toBe(
+        'X-Request-Id, Retry-After, retry-after-ms, x-should-retry',
+      );
       expect(headers.get('vary')).toBe('Origin');
       expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
     }
