@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { errorCodes } from '@stet/backend';
 import { defaultServerLimits } from '@stet/server';
 import { closeCodes, generateFrameSchema } from '@stet/server/protocol';
 import { describe, expect, it } from 'vitest';
 import { serve } from './support/harness.js';
+import { runModule } from './support/run-module.js';
 import { ScriptedEngine } from './support/scripted-engine.js';
 
 const page = readFileSync(new URL('../../../docs/PROTOCOL.md', import.meta.url), 'utf8');
@@ -45,19 +45,3 @@ describe('the page about the protocol', () => {
     for (const code of named) expect(Object.keys(errorCodes)).toContain(code);
   });
 });
-
-/** Runs a module in a process of its own, where `ws` is resolved as from this package. */
-function runModule(script: string): Promise<{ output: string; exitCode: number | null }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
-      cwd: new URL('..', import.meta.url),
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    let output = '';
-    child.stdout.on('data', (data) => {
-      output += data;
-    });
-    child.once('error', reject);
-    child.once('close', (exitCode) => resolve({ output, exitCode }));
-  });
-}

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { deriveSeed, type GenerateEvent, type StetBlock } from '@stet/engine';
 import OpenAI from 'openai';
 import { describe, expect, it } from 'vitest';
@@ -10,6 +11,7 @@ import {
   textCompletionSchema,
 } from '../src/openai/answer-schemas.js';
 import { waitFor } from './support/harness.js';
+import { runModule } from './support/run-module.js';
 import { backendName, scale, talesServers } from './support/tales-server.js';
 import { TestSocket } from './support/test-socket.js';
 
@@ -262,6 +264,16 @@ describe(`the openai client and the embedded model on ${backendName}`, { timeout
     const params = { ...chat, deterministic: false, magic: 1, max_tokens: 1 };
     const answer = await tales.client().chat.completions.create(params);
     expect((answer as typeof answer & WithStet).stet.warnings).toEqual(['unknown parameter "magic" was ignored']);
+  });
+
+  it('is streamed from by the lines of docs/PROTOCOL.md', async () => {
+    const page = readFileSync(new URL('../../../docs/PROTOCOL.md', import.meta.url), 'utf8');
+    const lines = /```js\n(import OpenAI.*?)```/s.exec(page)![1]!;
+    const script = lines.replace('127.0.0.1:8642', new URL(tales.server.url).host);
+    expect(script).not.toBe(lines);
+    const { output, exitCode } = await runModule(script);
+    expect(exitCode).toBe(0);
+    expect(output.length).toBeGreaterThan(16);
   });
 
   it('asks for a key where there are keys', async () => {
