@@ -1,7 +1,8 @@
 import type { Backend, Batch, Step } from '@stet/backend';
-import { createCpuBackend } from '@stet/backend-cpu';
+import { openBackends } from './backends.js';
 import { joinBatches, rowsOf } from './batches.js';
 import { openTales } from './model.js';
+import type { BenchOptions } from './options.js';
 import type { BenchResult } from './result.js';
 import { median, rounded } from './stats.js';
 
@@ -10,11 +11,15 @@ const CONTEXT = 128;
 const ROUNDS = 15;
 
 /** Tokens per second of one forward, fast and canonical in turn, so that a noisy machine disturbs both alike. */
-export async function measureForward(): Promise<BenchResult> {
+export async function measureForward({
+  backend: name = 'cpu',
+  rounds = ROUNDS,
+}: Partial<BenchOptions>): Promise<BenchResult> {
+  const source = await openBackends(name);
   const { model, fingerprint } = await openTales();
   const blocks = (CONTEXT + 1) / BLOCK_SIZE + 1;
   const blockCount = Math.ceil(blocks) * 64 + 40;
-  const backend = await createCpuBackend()({
+  const backend = await source.create({
     plan: model.plan,
     weights: model.weights,
     blockSize: BLOCK_SIZE,
@@ -32,12 +37,14 @@ export async function measureForward(): Promise<BenchResult> {
       canonical: lastRowOnly(rowsOf(tokens, 0, CONTEXT, 1 + s * Math.ceil(blocks), BLOCK_SIZE)),
     });
   const rows = [];
-  for (const [name, batch] of cases) rows.push({ case: name, ...(await interleave(backend, batch)) });
+  for (const [name, batch] of cases) rows.push({ case: name, ...(await interleave(backend, batch, rounds)) });
   const { device } = backend.info;
   await backend.close();
+  source.close();
   await model.close();
   return {
-    workload: `one forward, context ${CONTEXT}, median of ${ROUNDS} interleaved rounds`,
+    workload: `one forward, context ${CONTEXT}, median of ${rounds} interleaved rounds`,
+    section: name === 'cpu' ? 'forward' : `forward-${name}`,
     model: model.name,
     fingerprint,
     device,
@@ -53,10 +60,10 @@ function lastRowOnly(batch: Batch): Batch {
   return { ...batch, outputRows: Int32Array.of(batch.tokens.length - 1), outputKinds: Uint8Array.of(0) };
 }
 
-async function interleave(backend: Backend, batch: Batch) {
+async function interleave(backend: Backend, batch: Batch, rounds: number) {
   const times: Record<keyof Step, number[]> = { fast: [], canonical: [] };
   const repeats = Math.max(1, Math.round(32 / batch.tokens.length));
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     for (const schedule of ['fast', 'canonical'] as const) {
       const start = performance.now();
       for (let i = 0; i < repeats; i++) await backend.forward({ [schedule]: batch });

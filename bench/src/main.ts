@@ -1,6 +1,7 @@
 import { Console } from 'node:console';
 import { measureDeterminism } from './determinism.js';
 import { measureForward } from './forward.js';
+import { measureKernels } from './kernels.js';
 import { measureLatency } from './latency.js';
 import { measureModels } from './models.js';
 import { parseCommandLine, usage } from './options.js';
@@ -16,6 +17,7 @@ const benchmarks = {
   peers: measurePeers,
   determinism: measureDeterminism,
   roofline: measureRoofline,
+  kernels: measureKernels,
   forward: measureForward,
   step: measureStep,
   sampler: measureSampler,
@@ -35,7 +37,8 @@ const output = options.json ? new Console(process.stderr) : console;
 if (result.tables) output.log(`\n${result.workload}\n\n${result.tables.join('\n\n')}\n`);
 else output.table(result.rows);
 if (options.save) {
-  output.log(`saved ${writeResult(name, result, loadBefore)}`);
-  writeReadme(name, result, loadBefore);
+  const { section = name } = result;
+  output.log(`saved ${writeResult(section, result, loadBefore)}`);
+  writeReadme(section, result, loadBefore);
 }
 if (options.json) console.log(JSON.stringify(result.json ?? result));

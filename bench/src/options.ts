@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { type BenchBackend, benchBackends } from './backends.js';
 
 /** What follows the name of a benchmark. Each takes what it knows and leaves the rest. */
 export interface BenchOptions {
@@ -15,6 +16,10 @@ export interface BenchOptions {
   /** Threads of every contender. */
   readonly threads: number;
   readonly rounds?: number;
+  /** What runs the model, where a benchmark has a choice; the CPU by default. */
+  readonly backend?: BenchBackend;
+  /** Rows of a batch, ascending. */
+  readonly rows?: readonly number[];
   /** The folder with llama.cpp's own programs. */
   readonly llamaBench?: string;
   /** Files that they run, by name. */
@@ -27,8 +32,8 @@ export interface CommandLine {
 }
 
 export const usage =
-  '[--save] [--json] [--quick] [--model PATH] [--threads N] [--rounds N] [--llama-bench FOLDER] ' +
-  '[--llama-model NAME=FILE]… [--models FOLDER]';
+  '[--save] [--json] [--quick] [--model PATH] [--threads N] [--rounds N] [--backend cpu|webgpu] [--rows N,N…] ' +
+  '[--llama-bench FOLDER] [--llama-model NAME=FILE]… [--models FOLDER]';
 
 const DEFAULT_THREADS = 2;
 
@@ -44,12 +49,22 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       model: { type: 'string' },
       threads: { type: 'string' },
       rounds: { type: 'string' },
+      backend: { type: 'string' },
+      rows: { type: 'string' },
       'llama-bench': { type: 'string' },
       'llama-model': { type: 'string', multiple: true },
     },
     allowPositionals: true,
   });
-  const { threads, rounds, 'llama-bench': llamaBench, 'llama-model': llamaModels = [], ...rest } = values;
+  const {
+    threads,
+    rounds,
+    backend,
+    rows,
+    'llama-bench': llamaBench,
+    'llama-model': llamaModels = [],
+    ...rest
+  } = values;
   if (positionals.length > 1) throw new Error(`one benchmark at a time, not ${positionals.join(' and ')}`);
   return {
     name: positionals[0],
@@ -57,6 +72,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       ...rest,
       threads: threads === undefined ? DEFAULT_THREADS : count('threads', threads),
       ...(rounds !== undefined && { rounds: count('rounds', rounds) }),
+      ...(backend !== undefined && { backend: benchBackend(backend) }),
+      ...(rows !== undefined && { rows: rowCounts(rows) }),
       ...(llamaBench !== undefined && { llamaBench }),
       llamaModels: new Map(llamaModels.map(namedFile)),
     },
@@ -67,6 +84,17 @@ function count(name: string, text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1) throw new Error(`--${name} is a positive integer, not ${text}`);
   return value;
+}
+
+function benchBackend(text: string): BenchBackend {
+  const found = benchBackends.find((name) => name === text);
+  if (!found) throw new Error(`--backend is one of ${benchBackends.join(', ')}, not ${text}`);
+  return found;
+}
+
+function rowCounts(text: string): number[] {
+  const counts = text.split(',').map((one) => count('rows', one));
+  return [...new Set(counts)].sort((a, b) => a - b);
 }
 
 function namedFile(text: string): [string, string] {

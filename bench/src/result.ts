@@ -4,6 +4,8 @@ import { writeSection } from './models/markdown.js';
 
 /** What a benchmark found, with all that is needed to read it later. */
 export interface BenchResult {
+  /** Its results and its section of the README have this name; that of the benchmark by default. */
+  readonly section?: string;
   readonly workload: string;
   readonly model: string;
   readonly fingerprint: string;
@@ -25,7 +27,7 @@ export function writeResult(name: string, result: BenchResult, loadBefore: numbe
   const file = new URL(`../results/${name}.json`, import.meta.url);
   const machine = { cpu: cpus()[0]?.model.trim(), cores: cpus().length, node: process.version, loadBefore };
   const date = today();
-  const { json, tables: _, ...told } = result;
+  const { json, tables: _, section: __, ...told } = result;
   writeFileSync(
     file,
     `${JSON.stringify({ benchmark: name, date, machine, ...told, ...(json && { figures: json }) }, null, 2)}\n`,

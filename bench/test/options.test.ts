@@ -14,9 +14,18 @@ describe('the command line', () => {
     });
   });
 
+  it('takes a backend and rows, which it sorts', () => {
+    expect(parseCommandLine(['kernels', '--backend', 'webgpu', '--rows', '64,1,8,64'])).toEqual({
+      name: 'kernels',
+      options: { threads: 2, backend: 'webgpu', rows: [1, 8, 64], llamaModels: new Map() },
+    });
+  });
+
   it('refuses what it does not understand', () => {
     expect(() => parseCommandLine(['--threads', '0'])).toThrow(/positive integer/);
     expect(() => parseCommandLine(['--rounds', 'many'])).toThrow(/positive integer/);
+    expect(() => parseCommandLine(['--backend', 'reference'])).toThrow(/cpu, webgpu, not reference/);
+    expect(() => parseCommandLine(['--rows', '1,,2'])).toThrow(/--rows is a positive integer/);
     expect(() => parseCommandLine(['--llama-model', 'Q8_0'])).toThrow(/NAME=FILE/);
     expect(() => parseCommandLine(['--llama-model', '=x'])).toThrow(/NAME=FILE/);
     expect(() => parseCommandLine(['peers', 'quality'])).toThrow(/one benchmark/);

@@ -1,7 +1,16 @@
 import { arch, cpus, platform, release, totalmem } from 'node:os';
-import { isStetError, NUMERICS_ID, type OpRunner, type WeightFormat, weightFormats } from '@stet/backend';
+import {
+  type BackendFactory,
+  isStetError,
+  NUMERICS_ID,
+  type OpRunner,
+  type WeightFormat,
+  weightFormats,
+} from '@stet/backend';
 import { describeFailure, type SelfTestReport, selfTestModel, selfTestOps } from '@stet/backend/self-test';
+import type { WebGpu as WebGpuDevice } from '@stet/backend-webgpu';
 import { collectAnswer, createEngine, type EngineInfo } from '@stet/engine';
+import type { BackendName } from './backend-names.js';
 import { chooseBackend, type ModelChoice, openModel } from './open-engine.js';
 
 export interface DoctorReport {
@@ -25,7 +34,10 @@ export type ModelReport =
       readonly digest: string;
     };
 
-export type BackendReport = { readonly name: 'cpu' | 'reference'; readonly features: readonly string[] } & (
+/** A backend of its own; a composed one is what its parts are. */
+export type SingleBackendName = Exclude<BackendName, `${string}+${string}`>;
+
+export type BackendReport = { readonly name: SingleBackendName; readonly features: readonly string[] } & (
   | { readonly status: 'unavailable'; readonly reason: string }
   | { readonly status: 'refused'; readonly reason: string; readonly selfTest: SelfTestSummary }
   | {
@@ -57,7 +69,7 @@ export async function examine(choice: ModelChoice): Promise<DoctorReport> {
     memoryBytes: totalmem(),
     numerics: NUMERICS_ID,
     model: await examineModel(choice),
-    backends: [await examineCpu(choice), await examineReference(choice)],
+    backends: [await examineCpu(choice), await examineWebGpu(choice), await examineReference(choice)],
   };
 }
 
@@ -80,26 +92,66 @@ async function examineCpu(choice: ModelChoice): Promise<BackendReport> {
     available ? `${name}${extra && ` (${extra})`}${name === found.chosen ? ', used' : ''}` : `no ${name}: ${reason}`,
   );
   features.push(`${found.threads} threads`, `built by ${found.compiler}`);
-  return examineBackend('cpu', features, cpuFormats, () => createCpuOpRunner({ isa: found.chosen }), choice);
+  return examineBackend({
+    ...{ name: 'cpu', features, choice, formats: cpuFormats },
+    createRunner: () => createCpuOpRunner({ isa: found.chosen }),
+    backend: await chooseBackend({ backend: 'cpu' }),
+  });
+}
+
+/** Limits of a device that say which models it can hold, and that kernels depend on. */
+const SHOWN_LIMITS = [
+  ...(['maxBufferSize', 'maxStorageBufferBindingSize', 'maxStorageBuffersPerShaderStage'] as const),
+  ...(['maxComputeWorkgroupStorageSize', 'maxComputeInvocationsPerWorkgroup'] as const),
+];
+
+async function examineWebGpu(choice: ModelChoice): Promise<BackendReport> {
+  const name = 'webgpu';
+  const { createWebGpuBackend, createWebGpuOpRunner, WebGpu } = await import('@stet/backend-webgpu');
+  let gpu: WebGpuDevice;
+  try {
+    gpu = await WebGpu.open();
+  } catch (error) {
+    return { name, features: [], status: 'unavailable', reason: reasonOf(error) };
+  }
+  try {
+    const { limits } = gpu.device;
+    return await examineBackend({
+      ...{ name, choice, formats: weightFormats },
+      features: [`adapter ${gpu.words}`, ...SHOWN_LIMITS.map((limit) => `${limit} ${limits[limit]}`)],
+      createRunner: () => createWebGpuOpRunner({ device: gpu }),
+      // What a load would test is tested here.
+      backend: createWebGpuBackend({ device: gpu, selfTest: false }),
+    });
+  } finally {
+    gpu.close();
+  }
 }
 
 async function examineReference(choice: ModelChoice): Promise<BackendReport> {
   const { createReferenceOpRunner } = await import('@stet/reference');
-  const features = ['JavaScript, runs anywhere, slow'];
-  return examineBackend('reference', features, weightFormats, createReferenceOpRunner, choice);
+  return examineBackend({
+    ...{ name: 'reference', choice, formats: weightFormats },
+    features: ['JavaScript, runs anywhere, slow'],
+    createRunner: createReferenceOpRunner,
+    backend: await chooseBackend({ backend: 'reference' }),
+  });
 }
 
-async function examineBackend(
-  name: 'cpu' | 'reference',
-  features: readonly string[],
-  formats: readonly WeightFormat[],
-  createRunner: () => OpRunner,
-  choice: ModelChoice,
-): Promise<BackendReport> {
+interface Examined {
+  readonly name: SingleBackendName;
+  readonly features: readonly string[];
+  readonly formats: readonly WeightFormat[];
+  readonly createRunner: () => OpRunner | Promise<OpRunner>;
+  readonly backend: BackendFactory;
+  readonly choice: ModelChoice;
+}
+
+async function examineBackend(examined: Examined): Promise<BackendReport> {
+  const { name, features, formats, createRunner, backend, choice } = examined;
   let selfTest: SelfTestSummary = { vectors: 0, values: 0, failures: [] };
   try {
-    const backend = await chooseBackend({ backend: name });
-    const runner = createRunner();
+    const runner = await createRunner();
     const ops = await selfTestOps(runner, { formats }).finally(() => runner.close());
     selfTest = summaryOf(ops, await selfTestModel(backend, { formats, chunkings: ['chunks'] }));
     const [failure] = selfTest.failures;

@@ -1,4 +1,4 @@
-import { type BackendFactory, StetError } from '@stet/backend';
+import { assertNever, type BackendFactory, composeBackends, StetError } from '@stet/backend';
 import type { IsaOption, PackedOutcome } from '@stet/backend-cpu';
 import {
   type CreateEngineOptions,
@@ -11,6 +11,7 @@ import {
 } from '@stet/engine';
 import type { FormatOption, LoadedModel } from '@stet/model';
 import { loadModelPath } from '@stet/model/node';
+import { type BackendName, usesCpuBackend } from './backend-names.js';
 import { loadingLine } from './loading-line.js';
 import { locateModel } from './locate-model.js';
 import { describePacked, packedCacheFolder } from './packed-cache.js';
@@ -24,7 +25,7 @@ export interface ModelChoice {
 }
 
 export interface BackendChoice {
-  readonly backend: 'cpu' | 'reference';
+  readonly backend: BackendName;
   readonly threads?: number;
   readonly isa?: IsaOption;
   /** Keep packed weights of the CPU backend in the user's cache, and read what is there. */
@@ -109,23 +110,38 @@ export async function openModel(
 }
 
 export async function chooseBackend(
-  { backend, threads, isa, packedCache }: BackendChoice,
+  choice: BackendChoice,
   onOutcome: (outcome: PackedOutcome) => void = () => {},
 ): Promise<BackendFactory> {
+  const { backend, threads, isa } = choice;
+  if (!usesCpuBackend(backend) && (threads !== undefined || isa !== undefined))
+    throw new StetError('STET_ERR_UNSUPPORTED', '--threads and --isa are options of the CPU backend alone');
   switch (backend) {
-    case 'cpu': {
-      const { createCpuBackend } = await import('@stet/backend-cpu');
-      return createCpuBackend({
-        ...(threads !== undefined && { threads }),
-        ...(isa !== undefined && { isa }),
-        ...(packedCache && { packedWeights: { folder: packedCacheFolder(process.env), onOutcome } }),
-      });
-    }
-    case 'reference': {
-      if (threads !== undefined || isa !== undefined)
-        throw new StetError('STET_ERR_UNSUPPORTED', '--threads and --isa are options of the CPU backend alone');
-      const { createReferenceBackend } = await import('@stet/reference');
-      return createReferenceBackend;
-    }
+    case 'cpu':
+      return cpuBackend(choice, onOutcome);
+    case 'reference':
+      return (await import('@stet/reference')).createReferenceBackend;
+    case 'webgpu':
+      return webGpuBackend();
+    case 'webgpu+cpu':
+      return composeBackends({ fast: await webGpuBackend(), canonical: await cpuBackend(choice, onOutcome) });
+    default:
+      return assertNever(backend);
   }
+}
+
+async function cpuBackend(
+  { threads, isa, packedCache }: BackendChoice,
+  onOutcome: (outcome: PackedOutcome) => void,
+): Promise<BackendFactory> {
+  const { createCpuBackend } = await import('@stet/backend-cpu');
+  return createCpuBackend({
+    ...(threads !== undefined && { threads }),
+    ...(isa !== undefined && { isa }),
+    ...(packedCache && { packedWeights: { folder: packedCacheFolder(process.env), onOutcome } }),
+  });
+}
+
+async function webGpuBackend(): Promise<BackendFactory> {
+  return (await import('@stet/backend-webgpu')).createWebGpuBackend();
 }

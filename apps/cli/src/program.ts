@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { backendNames } from './backend-names.js';
 import { integerOption, numberOption } from './option-values.js';
 
 /** The command line. Each command's code is loaded when it runs, so that none waits for the others. */
@@ -126,7 +127,11 @@ function withModel(command: Command): Command {
 
 function withEngine(command: Command): Command {
   return withModel(command)
-    .addOption(new Option('--backend <name>', 'what runs the model').choices(['cpu', 'reference']).default('cpu'))
+    .addOption(
+      new Option('--backend <name>', 'what runs the model; webgpu+cpu decodes on the GPU and verifies on the CPU')
+        .choices(backendNames)
+        .default('cpu'),
+    )
     .option('--threads <n>', 'threads of the CPU backend', integerOption(1, 256))
     .addOption(
       new Option('--isa <name>', 'instruction set of the CPU backend').choices(['auto', 'scalar', 'avx2', 'avx512']),

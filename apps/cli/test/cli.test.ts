@@ -1,6 +1,7 @@
 import { cpuFeatures } from '@stet/backend-cpu';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { withoutGpu } from '../../../packages/backend-webgpu/test/support/gpu.js';
 import { finished, isBuilt, startStet, builtTitle as title } from './support/stet.js';
 
 const cpu = cpuFeatures();
@@ -40,6 +41,7 @@ describe.skipIf(!isBuilt)(title, () => {
     const failed: [string[], RegExp][] = [
       [['run', 'x', '--model', '/nowhere'], /^error STET_ERR_MODEL_NOT_FOUND: .*nowhere\nhint: .+\n$/],
       [['run', 'x', '--backend', 'reference', '--threads', '2'], /^error STET_ERR_UNSUPPORTED: --threads/],
+      [['run', 'x', '--backend', 'webgpu', '--isa', 'avx2'], /^error STET_ERR_UNSUPPORTED: --threads and --isa/],
       [['run', 'x', '--backend', 'reference', '--top-p', '2'], /^error STET_ERR_BAD_REQUEST: topP/],
       [['run', 'x', '--backend', 'reference', '--repetition-penalty', '0'], /^error STET_ERR_BAD_REQUEST: repetitionP/],
       [['run', 'x', '--policy', 'direct', '--window', '4'], /^error STET_ERR_UNSUPPORTED: --window .* not of direct/],
@@ -74,7 +76,9 @@ describe.skipIf(!isBuilt)(title, () => {
     expect(stdout.startsWith(text.slice(0, 5))).toBe(true);
   });
 
-  it('says with --json what doctor found', async () => {
+  it(`says with --json what doctor found${withoutGpu ? `, without WebGPU (${withoutGpu})` : ''}`, {
+    timeout: 600_000,
+  }, async () => {
     const { code, stdout } = await stet('doctor', '--json');
     const report = JSON.parse(stdout) as {
       model: { status: string };
@@ -83,15 +87,32 @@ describe.skipIf(!isBuilt)(title, () => {
         status: string;
         selfTest?: { failures: string[]; vectors: number };
         answerHash?: string;
+        features: string[];
+        reason?: string;
+        guarantee?: string;
       }[];
     };
     expect(code).toBe(0);
     expect(report.model.status).toBe('ready');
     const ready = report.backends.filter(({ status }) => status === 'ready');
-    expect(ready.map(({ name }) => name)).toEqual(cpu.available ? ['cpu', 'reference'] : ['reference']);
+    expect(report.backends.map(({ name }) => name)).toEqual(['cpu', 'webgpu', 'reference']);
+    expect(ready.map(({ name }) => name)).toEqual([
+      ...(cpu.available ? ['cpu'] : []),
+      ...(withoutGpu ? [] : ['webgpu']),
+      'reference',
+    ]);
+    const [, webgpu] = report.backends;
+    expect(webgpu).toMatchObject(
+      withoutGpu
+        ? { status: 'unavailable', features: [], reason: expect.stringContaining('STET_ERR_BACKEND_UNAVAILABLE') }
+        : { guarantee: 'portable', features: expect.arrayContaining([expect.stringMatching(/^maxBufferSize \d+$/)]) },
+    );
     for (const { selfTest } of ready) expect(selfTest).toMatchObject({ failures: [], vectors: expect.any(Number) });
     expect(new Set(ready.map(({ answerHash }) => answerHash)).size).toBe(1);
-    expect(await stet('doctor', '--model', '/nowhere', '--json')).toMatchObject({ code: 1 });
+    // WebGPU is not asked again: where it runs on the CPU its test takes long.
+    const withoutDriver = { VK_DRIVER_FILES: '/nowhere', VK_ICD_FILENAMES: '/nowhere' };
+    const nowhere = finished(startStet(['doctor', '--model', '/nowhere', '--json'], withoutDriver));
+    expect(await nowhere).toMatchObject({ code: 1 });
   });
 });
 

@@ -1,6 +1,7 @@
 import { isStetError, StetError } from '@stet/backend';
 import type { PackedOutcome } from '@stet/backend-cpu';
 import type { EngineInfo, GenerateEvent, GenerateRequest, StetEngine, TokenLogprobText } from '@stet/engine';
+import { usesCpuBackend } from '../backend-names.js';
 import { onInterrupt } from '../interrupt.js';
 import { type EngineChoice, openEngine } from '../open-engine.js';
 import { TextOutput } from '../output.js';
@@ -147,7 +148,7 @@ function statsRows(
       `${loadMs.toFixed(0)} ms to load, first token ${(first?.uptime ?? 0).toFixed(2)} s after the process began`,
     ],
     ['memory', memoryRow(info)],
-    ...(info.backend === 'cpu' ? [['packed', describePacked(packed)] as StatsRow] : []),
+    ...(usesCpuBackend(info.backend) ? [['packed', describePacked(packed)] as StatsRow] : []),
     ['speed', `${rate.toFixed(1)} tokens/s after the first`],
     [
       'verify',
