@@ -1,5 +1,5 @@
-import type { CommitFrame, ErrorFrame, ProvisionalFrame, StreamFrame } from '@stet/server/protocol';
-import { aborted, errorOfFrame, StreamError } from './stream-error.js';
+import type { CommitFrame, ProvisionalFrame, StreamFrame } from '@stet/server/protocol';
+import { aborted, type StreamError } from './stream-error.js';
 
 type WithoutStreamFields<T> = T extends unknown ? Omit<T, 'id' | 'seq'> : never;
 
@@ -10,8 +10,8 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] 
 type TokenEvent = Mutable<WithoutStreamFields<CommitFrame>> | Mutable<WithoutStreamFields<ProvisionalFrame>>;
 
 export interface StreamHooks {
-  /** The reader gave up a stream that the server has not ended. */
-  onCancel(): void;
+  /** The reader takes a commit. */
+  onRead(tokenCount: number): void;
   /** The stream is over, for whatever reason; called once. */
   onEnd(): void;
 }
@@ -24,7 +24,6 @@ export class ClientStream implements AsyncIterableIterator<ClientEvent> {
   readonly #unread: ClientEvent[] = [];
   #state: 'open' | 'ended' = 'open';
   #error: StreamError | undefined;
-  #seq = 0;
   #wake = () => {};
   #news: Promise<void> | undefined;
 
@@ -34,20 +33,12 @@ export class ClientStream implements AsyncIterableIterator<ClientEvent> {
     return this.#state;
   }
 
-  /** Takes the next frame of the stream. */
-  receive(frame: StreamFrame | (ErrorFrame & { readonly seq: number })): void {
+  push(event: ClientEvent): void {
     if (this.#state !== 'open') return;
-    if (frame.seq !== this.#seq++) {
-      const message = `frame ${frame.seq} came instead of frame ${this.#seq - 1}`;
-      this.cancel(new StreamError('STET_ERR_BAD_FRAME', message, { retryable: true }));
-      return;
-    }
-    if (frame.type === 'error') {
-      this.fail(errorOfFrame(frame));
-      return;
-    }
-    const { id: _, seq: __, ...event } = frame;
-    this.#push(event);
+    const last = this.#unread.at(-1);
+    if (last !== undefined && last.type === event.type && (event.type === 'commit' || event.type === 'provisional'))
+      append(last as TokenEvent, event);
+    else this.#unread.push(event);
     if (event.type === 'done') this.#end();
     this.#notify();
   }
@@ -60,18 +51,20 @@ export class ClientStream implements AsyncIterableIterator<ClientEvent> {
     this.#notify();
   }
 
-  /** Gives the stream up: the reader gets the error at once, and the server is told. */
+  /** Ends the stream: the reader gets the error at once. */
   cancel(error: StreamError): void {
     if (this.#state !== 'open') return;
     this.#unread.length = 0;
     this.fail(error);
-    this.hooks.onCancel();
   }
 
   async next(): Promise<IteratorResult<ClientEvent, undefined>> {
     for (;;) {
       const event = this.#unread.shift();
-      if (event !== undefined) return { done: false, value: event };
+      if (event !== undefined) {
+        if (event.type === 'commit') this.hooks.onRead(event.tokens.length);
+        return { done: false, value: event };
+      }
       if (this.#error !== undefined) throw this.#takeError();
       if (this.#state === 'ended') return { done: true, value: undefined };
       this.#news ??= new Promise((resolve) => {
@@ -90,13 +83,6 @@ export class ClientStream implements AsyncIterableIterator<ClientEvent> {
 
   [Symbol.asyncIterator](): this {
     return this;
-  }
-
-  #push(event: ClientEvent): void {
-    const last = this.#unread.at(-1);
-    if (last !== undefined && last.type === event.type && (event.type === 'commit' || event.type === 'provisional'))
-      append(last as TokenEvent, event);
-    else this.#unread.push(event);
   }
 
   /** An error is thrown once; after it the iteration is over. */

@@ -1,23 +1,63 @@
 import type {
   CancelFrame,
+  CreditFrame,
+  ErrorFrame,
+  GenerateFrame,
   GenerateRequest,
   PingFrame,
+  ResumeFrame,
   ServerFrame,
   StreamFrame,
-  Subprotocol,
 } from '@stet/server/protocol';
-import type { ClientStream } from './client-stream.js';
-import { errorOfClose, errorOfFrame, StreamError } from './stream-error.js';
-import { OPEN, type WebSocketConstructor, type WebSocketLike } from './web-socket.js';
-
-// Written out here, with the type of the protocol's own constant: the schemas stay out of a browser's bundle.
-const SUBPROTOCOL: Subprotocol = 'stet.v1';
+import { badFrame, errorOfClose, errorOfFrame, StreamError } from './stream-error.js';
+import { OPEN, type WebSocketLike } from './web-socket.js';
 
 /** A frame of more bytes would close the socket, and end its other streams with it. */
 export const MAX_FRAME_BYTES = 1024 * 1024;
 
+/** After these a new connection may go on: the server goes away, the network broke, or this end read too slowly. */
+const TRANSIENT_CLOSE_CODES: ReadonlySet<number> = new Set([1001, 1006, 1012, 1013]);
+
+/** Tells a server that hears it all the same that the streams are still wanted: any code but 1000 does. */
+const SILENCE_CLOSE_CODE = 4000;
+
+export interface ConnectionOptions {
+  /** Nothing heard for so long: the server is pinged; for twice as long: the connection is lost. */
+  readonly heartbeatMs: number;
+}
+
 export interface OutgoingRequest extends GenerateRequest {
   readonly model?: string;
+}
+
+/** A frame that asks for a stream; its id is the connection's to choose. */
+export type OpeningFrame =
+  | (OutgoingRequest & Pick<GenerateFrame, 'type' | 'credit' | 'after'> & { readonly hash?: string | undefined })
+  | Omit<ResumeFrame, 'id'>;
+
+/** Why a connection ended. `transient`: a new one may go on with its streams. */
+export interface Loss {
+  readonly kind: 'transient' | 'final';
+  readonly error: StreamError;
+}
+
+/** How a stream ended on its connection. `refused`: by the first frame. */
+export type StreamEnd =
+  | { readonly kind: 'done' | 'cancelled' }
+  | { readonly kind: 'refused' | 'failed'; readonly error: StreamError }
+  | { readonly kind: 'lost'; readonly loss: Loss };
+
+/** One stream under one id of one connection. */
+export interface Exchange {
+  readonly ended: Promise<StreamEnd>;
+  credit(tokenCount: number): void;
+  cancel(): void;
+}
+
+interface OpenExchange {
+  seq: number;
+  receive(frame: StreamFrame): void;
+  end(end: StreamEnd): void;
 }
 
 interface PendingPing {
@@ -25,87 +65,105 @@ interface PendingPing {
   reject(error: StreamError): void;
 }
 
-/** One open WebSocket and its streams. It ends with the first failure and is never used again. */
+/** One open WebSocket and the streams on it. It ends with the first failure and is never used again. */
 export class Connection {
   /** Resolves, never rejects, when the socket is closed. */
   readonly closed: Promise<void>;
-  readonly #streams = new Map<string, ClientStream>();
+  readonly #exchanges = new Map<string, OpenExchange>();
   readonly #pings = new Map<number, PendingPing>();
+  readonly #heartbeat: ReturnType<typeof setInterval>;
   #count = 0;
+  #loss: Loss | undefined;
+  #onLost: (loss: Loss) => void = () => {};
+  #silentBeats = 0;
+  #wasHeard = false;
 
-  private constructor(private readonly socket: WebSocketLike) {
+  constructor(
+    private readonly socket: WebSocketLike,
+    private readonly options: ConnectionOptions,
+  ) {
     socket.addEventListener('message', ({ data }) => this.#onMessage(data));
     this.closed = new Promise((resolve) => {
       socket.addEventListener('close', ({ code, reason }) => {
-        this.#fail(errorOfClose(code, reason));
+        const kind = TRANSIENT_CLOSE_CODES.has(code) ? 'transient' : 'final';
+        this.#lose({ kind, error: errorOfClose(code, reason) });
         resolve();
       });
     });
-  }
-
-  /** Rejects with a `StreamError` when the server cannot be reached in time. */
-  static open(WebSocket: WebSocketConstructor, url: string, timeoutMs: number): Promise<Connection> {
-    return new Promise((resolve, reject) => {
-      const socket = new WebSocket(url, SUBPROTOCOL);
-      const fail = (why: string) => {
-        clearTimeout(timer);
-        reject(new StreamError('STET_ERR_CONNECTION', `${url}: ${why}`, { retryable: true }));
-      };
-      const timer = setTimeout(() => {
-        fail(`no answer within ${timeoutMs} ms`);
-        socket.close();
-      }, timeoutMs);
-      socket.addEventListener('error', ({ message }) => fail(message || 'the server cannot be reached or refused'));
-      socket.addEventListener('close', ({ code }) => fail(`closed with code ${code}`));
-      socket.addEventListener('open', () => {
-        clearTimeout(timer);
-        resolve(new Connection(socket));
-      });
-    });
+    this.#heartbeat = setInterval(() => this.#beat(), options.heartbeatMs);
   }
 
   get isOpen(): boolean {
-    return this.socket.readyState === OPEN;
+    return this.#loss === undefined && this.socket.readyState === OPEN;
   }
 
-  /** Sends a request; its frames go to `stream`. Returns the id to cancel it by. */
-  generate(request: OutgoingRequest, stream: ClientStream): string {
+  /** Whether any frame came. */
+  get wasHeard(): boolean {
+    return this.#wasHeard;
+  }
+
+  /** `onLost` is called once, before the streams hear of it; at once if the connection is lost already. */
+  whenLost(onLost: (loss: Loss) => void): void {
+    if (this.#loss === undefined) this.#onLost = onLost;
+    else onLost(this.#loss);
+  }
+
+  /** Sends a `generate` or `resume` frame; what answers it goes to `receive`, which may throw a `StreamError`. */
+  open(frame: OpeningFrame, receive: (frame: StreamFrame) => void): Exchange {
     const id = String(++this.#count);
-    const text = JSON.stringify({ ...request, type: 'generate', id });
-    if (isTooLarge(text)) {
-      const message = `the request has more than ${MAX_FRAME_BYTES} bytes`;
-      stream.fail(new StreamError('STET_ERR_BAD_REQUEST', message, { retryable: false }));
-      return id;
+    let end!: (end: StreamEnd) => void;
+    const ended = new Promise<StreamEnd>((resolve) => {
+      end = resolve;
+    });
+    const text = JSON.stringify({ ...frame, id });
+    if (this.#loss !== undefined) end({ kind: 'lost', loss: this.#loss });
+    else if (isTooLarge(text)) end({ kind: 'refused', error: tooLarge() });
+    else {
+      this.#exchanges.set(id, { seq: 0, receive, end });
+      this.#send(text);
     }
-    this.#streams.set(id, stream);
-    this.#send(text);
-    return id;
+    return {
+      ended,
+      credit: (n) => {
+        if (this.#exchanges.has(id)) this.#sendFrame({ type: 'credit', id, n });
+      },
+      cancel: () => this.#giveUp(id, { kind: 'cancelled' }),
+    };
   }
 
-  cancel(id: string): void {
-    if (!this.#streams.delete(id)) return;
-    this.#send(JSON.stringify({ type: 'cancel', id } satisfies CancelFrame));
-  }
-
+  /** Rejects with a `StreamError` when the connection is lost. */
   ping(): Promise<void> {
     return new Promise((resolve, reject) => {
+      if (this.#loss !== undefined) {
+        reject(this.#loss.error);
+        return;
+      }
       const t = ++this.#count;
       this.#pings.set(t, { resolve, reject });
-      this.#send(JSON.stringify({ type: 'ping', t } satisfies PingFrame));
+      this.#sendFrame({ type: 'ping', t });
     });
   }
 
+  /** Ends the streams here and on the server. */
   close(): void {
-    this.#fail(new StreamError('STET_ERR_ABORTED', 'the client was closed', { retryable: false }));
+    const error = new StreamError('STET_ERR_ABORTED', 'the client was closed', { retryable: false });
+    this.#lose({ kind: 'final', error });
     this.socket.close(1000);
   }
 
+  #sendFrame(frame: CancelFrame | CreditFrame | PingFrame): void {
+    this.#send(JSON.stringify(frame));
+  }
+
+  /** A socket that is about to close takes nothing; its close event comes. */
   #send(text: string): void {
     if (this.isOpen) this.socket.send(text);
-    else this.#fail(errorOfClose(1006, ''));
   }
 
   #onMessage(data: unknown): void {
+    if (this.#loss !== undefined) return;
+    this.#silentBeats = 0;
+    this.#wasHeard = true;
     const frame = parseFrame(data);
     if (frame === undefined) this.#break(badFrame('the server sent a frame that is not an object in JSON'));
     else this.#dispatch(frame);
@@ -118,7 +176,7 @@ export class Connection {
       case 'provisional':
       case 'rollback':
       case 'done':
-        this.#forward(frame, frame.id);
+        this.#forward(frame.id, frame.seq, frame);
         return;
       case 'error':
         this.#onError(frame);
@@ -133,33 +191,71 @@ export class Connection {
     }
   }
 
-  #forward(
-    frame: StreamFrame | (Extract<ServerFrame, { type: 'error' }> & { readonly seq: number }),
-    id: string,
-  ): void {
-    // Frames of a stream that was given up may still be under way.
-    this.#streams.get(id)?.receive(frame);
-    if (frame.type === 'done' || frame.type === 'error') this.#streams.delete(id);
-  }
-
-  #onError(frame: Extract<ServerFrame, { type: 'error' }>): void {
+  #onError(frame: ErrorFrame): void {
     const { id, seq } = frame;
-    if (id !== undefined && seq !== undefined) this.#forward({ ...frame, seq }, id);
-    // The stream ended before its cancel arrived.
+    if (id !== undefined && seq !== undefined) this.#forward(id, seq, frame);
+    // The stream ended before its cancel or credit arrived.
     else if (frame.code === 'STET_ERR_UNKNOWN_ID') return;
     else this.#break(errorOfFrame(frame));
   }
 
+  #forward(id: string, seq: number, frame: StreamFrame | ErrorFrame): void {
+    const exchange = this.#exchanges.get(id);
+    // Frames of a stream that was given up may still be under way.
+    if (exchange === undefined) return;
+    const isLast = frame.type === 'error' || frame.type === 'done';
+    // Before it is received: who reads the last frame may cancel, and there is nothing to cancel any more.
+    if (isLast) this.#exchanges.delete(id);
+    try {
+      if (seq !== exchange.seq)
+        throw badFrame(`frame ${seq} came instead of frame ${exchange.seq}`, { retryable: true });
+      exchange.seq++;
+      if (frame.type === 'error') {
+        exchange.end({ kind: seq === 0 ? 'refused' : 'failed', error: errorOfFrame(frame) });
+        return;
+      }
+      exchange.receive(frame);
+      if (isLast) exchange.end({ kind: 'done' });
+    } catch (error) {
+      if (!(error instanceof StreamError)) throw error;
+      if (isLast) exchange.end({ kind: 'failed', error });
+      else this.#giveUp(id, { kind: 'failed', error });
+    }
+  }
+
+  /** Ends a stream that the server has not ended. */
+  #giveUp(id: string, end: StreamEnd): void {
+    const exchange = this.#exchanges.get(id);
+    if (exchange === undefined) return;
+    this.#exchanges.delete(id);
+    this.#sendFrame({ type: 'cancel', id });
+    exchange.end(end);
+  }
+
+  /** A network that is gone says nothing, and a browser does not ask. */
+  #beat(): void {
+    this.#silentBeats++;
+    if (this.#silentBeats === 2) this.#sendFrame({ type: 'ping', t: ++this.#count });
+    if (this.#silentBeats < 3) return;
+    const message = `nothing was heard from the server for ${2 * this.options.heartbeatMs} ms`;
+    this.#lose({ kind: 'transient', error: new StreamError('STET_ERR_CONNECTION', message, { retryable: true }) });
+    this.socket.close(SILENCE_CLOSE_CODE);
+  }
+
   /** The two ends do not understand each other. */
   #break(error: StreamError): void {
-    this.#fail(error);
+    this.#lose({ kind: 'final', error });
     this.socket.close();
   }
 
-  #fail(error: StreamError): void {
-    for (const stream of this.#streams.values()) stream.fail(error);
-    for (const ping of this.#pings.values()) ping.reject(error);
-    this.#streams.clear();
+  #lose(loss: Loss): void {
+    if (this.#loss !== undefined) return;
+    this.#loss = loss;
+    clearInterval(this.#heartbeat);
+    this.#onLost(loss);
+    for (const exchange of this.#exchanges.values()) exchange.end({ kind: 'lost', loss });
+    for (const ping of this.#pings.values()) ping.reject(loss.error);
+    this.#exchanges.clear();
     this.#pings.clear();
   }
 }
@@ -173,8 +269,9 @@ function parseFrame(data: unknown): ServerFrame | undefined {
   }
 }
 
-function badFrame(message: string): StreamError {
-  return new StreamError('STET_ERR_BAD_FRAME', message, { retryable: false });
+function tooLarge(): StreamError {
+  const message = `the request has more than ${MAX_FRAME_BYTES} bytes`;
+  return new StreamError('STET_ERR_BAD_REQUEST', message, { retryable: false });
 }
 
 function isTooLarge(text: string): boolean {

@@ -26,8 +26,13 @@ export function errorOfClose(code: number, reason: string): StreamError {
       retryable: false,
     });
   return new StreamError(isKnown(reason) ? reason : 'STET_ERR_CONNECTION', `the connection was closed (${detail})`, {
-    retryable: code !== 4400,
+    retryable: code !== 4400 && reason !== 'STET_ERR_UNAUTHORIZED',
   });
+}
+
+/** The server broke the protocol. */
+export function badFrame(message: string, { retryable = false } = {}): StreamError {
+  return new StreamError('STET_ERR_BAD_FRAME', message, { retryable });
 }
 
 export function aborted(cause?: unknown): StreamError {

@@ -12,22 +12,42 @@ export interface WebSocketLike {
   addEventListener(type: 'close', listener: (event: { readonly code: number; readonly reason: string }) => void): void;
 }
 
-export type WebSocketConstructor = new (url: string, protocol: string) => WebSocketLike;
+/** `options` are those of `ws`, and given only with a key; the sockets of platforms do not have them. */
+export type WebSocketConstructor = new (
+  url: string,
+  protocols: string | string[],
+  options?: { readonly headers: Readonly<Record<string, string>> },
+) => WebSocketLike;
 
 /** `readyState` of a socket that can send. */
 export const OPEN = 1;
 
-/** The WebSocket of the platform, or that of the package `ws` where there is none. */
-export async function findWebSocket(): Promise<WebSocketConstructor> {
-  const global = (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket;
-  if (global !== undefined) return global;
+/**
+ * The WebSocket to use: `chosen`, else the platform's, else that of the package `ws`. A key is sent as a header, which
+ * those of platforms cannot.
+ */
+export async function findWebSocket(
+  chosen: WebSocketConstructor | undefined,
+  credential: 'key' | 'other',
+): Promise<WebSocketConstructor> {
+  const ofPlatform = (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket;
+  if (credential === 'other') return chosen ?? ofPlatform ?? importWs('this runtime has no WebSocket');
+  if (chosen !== undefined && chosen === ofPlatform)
+    throw new StetError(
+      'STET_ERR_UNSUPPORTED',
+      'the WebSocket of the platform cannot send a key; use a ticket, or `ws`',
+    );
+  return chosen ?? importWs('only the package `ws` can send a key, and a page needs a ticket instead');
+}
+
+async function importWs(why: string): Promise<WebSocketConstructor> {
   try {
     // Not a literal, so that bundlers for browsers leave it alone.
     const specifier = 'ws';
     const { default: WebSocket } = (await import(/* @vite-ignore */ specifier)) as { default: WebSocketConstructor };
     return WebSocket;
   } catch (cause) {
-    throw new StetError('STET_ERR_UNSUPPORTED', 'this runtime has no WebSocket; run `npm install ws`', { cause });
+    throw new StetError('STET_ERR_UNSUPPORTED', `${why}; run \`npm install ws\``, { cause });
   }
 }
 

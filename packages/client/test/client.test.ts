@@ -143,7 +143,7 @@ describe('the connection', () => {
       await expect(connect(address)).rejects.toMatchObject({ code: 'STET_ERR_UNSUPPORTED' });
   });
 
-  it('ends its streams when it is lost, and is made anew for the next request', async () => {
+  it('ends its streams when it is lost and not to be made anew; the next request makes it anew', async () => {
     const sockets: WebSocket[] = [];
     class Spied extends WebSocket {
       constructor(url: string, protocol: string) {
@@ -152,20 +152,20 @@ describe('the connection', () => {
       }
     }
     const { server, engine } = await connected();
-    await using client = await connect(server.url, { WebSocket: Spied });
+    await using client = await connect(server.url, { WebSocket: Spied, reconnect: false });
     const streams = [1, 2].map(() => errorOf(client.generate({ prompt: 'p', maxTokens: 1000 })));
     await waitFor(() => engine.stats().running === 2, 'both streams');
     sockets[0]!.terminate();
     for (const error of await Promise.all(streams))
       expect(error).toMatchObject({ code: 'STET_ERR_CONNECTION', retryable: true });
-    await waitFor(() => engine.stats().running === 0, 'the cancels');
+    expect(client.state).toMatchObject({ kind: 'offline', error: { code: 'STET_ERR_CONNECTION' } });
     const answers = await Promise.all([1, 2, 3].map(() => readAll(client.generate({ prompt: 'p', maxTokens: 3 }))));
     for (const { events } of answers) expect(events.at(-1)).toMatchObject({ type: 'done' });
     expect(sockets).toHaveLength(2);
   });
 
   it('gives the code of a server that shuts down', async () => {
-    const { client, server, engine } = await connected();
+    const { client, server, engine } = await connected({}, {}, { reconnect: false });
     const stream = errorOf(client.generate({ prompt: 'p', maxTokens: 1000 }));
     await waitFor(() => engine.stats().running === 1, 'the stream');
     await server.close();

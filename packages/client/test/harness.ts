@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { connect, type StetClient } from '@stet/client';
+import { type ConnectOptions, connect, type StetClient } from '@stet/client';
 import { createServer, type ServerLimits, type StetServer } from '@stet/server';
 import { afterEach, expect } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -21,10 +21,11 @@ export interface Harness {
 export async function connected(
   engineOptions: ScriptedEngineOptions = {},
   limits: Partial<ServerLimits> = {},
+  options: ConnectOptions = {},
 ): Promise<Harness> {
   const engine = new ScriptedEngine(engineOptions);
   const server = await createServer({ engine, port: 0, limits: { drainMs: 0, closeHandshakeMs: 200, ...limits } });
-  const client = await connect(server.url);
+  const client = await connect(server.url, options);
   cleanups.push(async () => {
     await client.close();
     await server.close();
