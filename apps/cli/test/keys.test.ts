@@ -115,7 +115,7 @@ describe.skipIf(!isBuilt)(title, () => {
     child.kill('SIGTERM');
     const { code, stderr, stdout } = await outcome;
     expect(code).toBe(0);
-    expect(stderr).toMatch(/2 keys; SIGHUP reloads them\..*keys reloaded: 1\n/s);
+    expect(stderr).toMatch(/keys: 2, read again at SIGHUP\..*keys reloaded: 1\n/s);
     expect(stderr + stdout).not.toContain(bob.key);
   });
 });

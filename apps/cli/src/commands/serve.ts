@@ -41,7 +41,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const { model, backend, device, memory } = engine.info;
     console.error(`${model} on ${backend} (${device}), ${mebibytes(memory.kvBytes)} MiB of K/V`);
     console.log(`listening on ${server.url} (stream: ${server.url.replace(/^http/, 'ws')}/v1/stream)`);
-    const access = keys ? `${keys.length} keys; SIGHUP reloads them` : 'loopback only: there are no API keys';
+    const access = keys ? `keys: ${keys.length}, read again at SIGHUP` : 'loopback only: there are no API keys';
     console.error(`${access}. ctrl-C drains and stops, twice stops at once.`);
     const hangup = keys && reloadKeysOnHangup(server, sources, (line) => console.error(line));
     await fired(interrupt.signal);
