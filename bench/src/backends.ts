@@ -11,11 +11,11 @@ export interface BackendSource {
   close(): void;
 }
 
-/** `threads`: of the CPU backend. Rejects with `STET_ERR_BACKEND_UNAVAILABLE` where there is no WebGPU. */
-export async function openBackends(name: BenchBackend, threads?: number): Promise<BackendSource> {
+/** Rejects with `STET_ERR_BACKEND_UNAVAILABLE` where there is no WebGPU. */
+export async function openBackends(name: BenchBackend): Promise<BackendSource> {
   switch (name) {
     case 'cpu':
-      return { create: createCpuBackend(threads === undefined ? {} : { threads }), close: () => {} };
+      return { create: createCpuBackend(), close: () => {} };
     case 'webgpu': {
       const device = await WebGpu.open();
       return { create: createWebGpuBackend({ device }), close: () => device.close() };

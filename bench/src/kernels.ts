@@ -1,6 +1,7 @@
 import { formatsOf, NUMERICS_ID, weightFormats } from '@stet/backend';
+import { createCpuBackend } from '@stet/backend-cpu';
 import { loadModelPath } from '@stet/model/node';
-import { type BenchBackend, openBackends } from './backends.js';
+import type { BenchBackend } from './backends.js';
 import { wallClock } from './kernels/clock.js';
 import { openTimedWebGpu, type TimedBackends } from './kernels/gpu-clock.js';
 import { isUnsupported, type KernelTiming, measureProbe } from './kernels/measure.js';
@@ -73,9 +74,10 @@ export async function measureKernels(options: BenchOptions): Promise<BenchResult
   };
 }
 
+/** Tests of kernels are no part of what is timed: `stet doctor` and every other load make them. */
 async function openTimed(name: BenchBackend, threads: number): Promise<TimedBackends> {
   if (name === 'webgpu') return openTimedWebGpu();
-  return { ...(await openBackends(name, threads)), clock: wallClock };
+  return { create: createCpuBackend({ threads, selfTest: false }), clock: wallClock, close: () => {} };
 }
 
 function checkRows(rowCounts: readonly number[], most: number): void {

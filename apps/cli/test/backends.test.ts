@@ -27,7 +27,7 @@ describe.skipIf(!isBuilt || process.platform !== 'linux')(`${builtTitle} where V
       expect(await stet(['run', 'x', '--backend', name], nowhere)).toMatchObject({
         ...{ code: 1, stdout: '' },
         stderr: expect.stringMatching(
-          /^error STET_ERR_BACKEND_UNAVAILABLE: .*\b(install|driver)\b.*\nhint: .*\nhint: .*reference/,
+          /^error STET_ERR_BACKEND_UNAVAILABLE: .*\b(install|driver)\b.*\nhint: .*\nhint: .*reference/m,
         ),
       });
     },

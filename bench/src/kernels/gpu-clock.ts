@@ -15,9 +15,7 @@ export interface TimedBackends extends BackendSource {
 
 /**
  * Backends on one device, and a clock of its own where the adapter has `timestamp-query`: the time of the compute passes of a
- * forward, without submission and reading back. Elsewhere the clock is wall time.
- *
- * Backends test themselves no more than `stet doctor` and every other load does: this one leaves it out.
+ * forward, without submission and reading back. Elsewhere the clock is wall time. The backends do not test themselves.
  */
 export async function openTimedWebGpu(): Promise<TimedBackends> {
   // Dawn rounds timestamps to 100 µs unless it is told not to; a page has no such choice.
