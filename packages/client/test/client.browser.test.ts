@@ -102,8 +102,26 @@ describe('the client in a page', () => {
     expect(await client.ping()).toBeGreaterThan(0);
   });
 
-  it('says that a connection was lost, and opens a new one for the next request', async () => {
-    await using client = await connected();
+  it('goes on when its connection is lost, as if nothing had been', async () => {
+    const states: string[] = [];
+    const url = await ask<string>('start');
+    await using client = await connect(url, { onState: ({ kind }) => void states.push(kind) });
+    const whole = await readAll(client.generate(LONG));
+    const broken: ClientEvent[] = [];
+    for await (const event of client.generate(LONG)) {
+      broken.push(event);
+      if (event.type === 'commit' && event.from === 0) expect(await ask('cut')).toBe(1);
+    }
+    const [expected, actual] = [whole, broken].map((events) => events.filter((event) => event.type === 'commit'));
+    expect(actual!.flatMap(({ tokens }) => tokens)).toEqual(expected!.flatMap(({ tokens }) => tokens));
+    expect(actual!.map(({ text }) => text).join('')).toBe(expected!.map(({ text }) => text).join(''));
+    expect(actual!.at(-1)!.hash).toBe(expected!.at(-1)!.hash);
+    expect(broken.filter(({ type }) => type === 'accepted')).toHaveLength(1);
+    expect(states).toEqual(['connecting', 'open', 'offline', 'waiting', 'connecting', 'open']);
+  });
+
+  it('says that a connection was lost, where it is not to go on, and opens a new one for the next request', async () => {
+    await using client = await connect(await ask<string>('start'), { reconnect: false });
     const error = await errorAfter(client.generate(LONG), async () => expect(await ask('cut')).toBe(1));
     expect(error).toMatchObject({
       code: 'STET_ERR_CONNECTION',

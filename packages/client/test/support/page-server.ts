@@ -1,10 +1,11 @@
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
-import { type AddressInfo, connect, createServer as createSocketServer, type Server, type Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { cpuFeatures, createCpuBackend } from '@stet/backend-cpu';
 import { createEngine, dvr, type StetEngine } from '@stet/engine';
 import { createReferenceBackend } from '@stet/reference';
 import { createServer, type StetServer } from '@stet/server';
 import type { TestProject } from 'vitest/node';
+import { Relay } from './relay.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -63,7 +64,7 @@ class PageHost implements Controls {
   async start(): Promise<string> {
     this.#server ??= this.#serve();
     this.#relay ??= this.#server.then(({ url }) => Relay.to(Number(new URL(url).port)));
-    return `ws://127.0.0.1:${(await this.#relay).port}`;
+    return (await this.#relay).url;
   }
 
   async startElsewhere(): Promise<string> {
@@ -87,7 +88,8 @@ class PageHost implements Controls {
   }
 
   async #serve(allowedOrigins?: readonly string[]): Promise<StetServer> {
-    const limits = { drainMs: 0, closeHandshakeMs: 200 };
+    // What a test leaves behind is gone before the next one is done waiting for it.
+    const limits = { drainMs: 0, closeHandshakeMs: 200, resumeWindowMs: 3_000 };
     return createServer({
       engine: await this.#openEngine(),
       port: 0,
@@ -105,52 +107,7 @@ class PageHost implements Controls {
   }
 }
 
-/** Passes bytes on to a port of this machine, until it is cut. */
-class Relay {
-  readonly port: number;
-  readonly #server: Server;
-  readonly #sockets: Set<Socket>;
-
-  private constructor(server: Server, port: number, sockets: Set<Socket>) {
-    this.#server = server;
-    this.port = port;
-    this.#sockets = sockets;
-  }
-
-  static async to(port: number): Promise<Relay> {
-    const sockets = new Set<Socket>();
-    const server = createSocketServer((near) => {
-      const far = connect(port, '127.0.0.1');
-      for (const [socket, other] of [
-        [near, far],
-        [far, near],
-      ] as const) {
-        sockets.add(socket);
-        socket.on('error', () => {});
-        socket.on('close', () => {
-          sockets.delete(socket);
-          other.destroy();
-        });
-        socket.pipe(other);
-      }
-    });
-    return new Relay(server, await listen(server), sockets);
-  }
-
-  /** Breaks the connections there are, and says how many. */
-  cut(): number {
-    const count = this.#sockets.size / 2;
-    for (const socket of this.#sockets) socket.destroy();
-    return count;
-  }
-
-  close(): void {
-    this.cut();
-    this.#server.close();
-  }
-}
-
-async function listen(server: Server | HttpServer): Promise<number> {
+async function listen(server: HttpServer): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return (server.address() as AddressInfo).port;
 }
