@@ -2,7 +2,8 @@ import { connect } from 'node:net';
 import { StetError } from '@stet/backend';
 import { createServer } from '@stet/server';
 import { describe, expect, it } from 'vitest';
-import { serve } from './support/harness.js';
+import { serve, waitFor } from './support/harness.js';
+import { parseAnswers, RawConnection } from './support/raw-http.js';
 import { ScriptedEngine } from './support/scripted-engine.js';
 
 describe('the HTTP routes', () => {
@@ -43,6 +44,25 @@ describe('the HTTP routes', () => {
     expect(await response.json()).toMatchObject({
       error: { code, type: 'invalid_request_error', param: null, message: expect.any(String) },
     });
+  });
+
+  it('are answered to clients that offer HTTP/2 as an upgrade, also with a body', async () => {
+    const { server, connect } = await serve();
+    const offer = 'Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n';
+    const requests = [
+      [`GET /health HTTP/1.1\r\n${offer}\r\n`, 200],
+      [`POST /v1/tickets HTTP/1.1\r\n${offer}Content-Length: 5\r\n\r\nhello`, 200],
+      [`GET /v1/stream HTTP/1.1\r\n${offer}\r\n`, 426],
+    ] as const;
+    const connection = await RawConnection.open(server.url);
+    for (const [index, [text]] of requests.entries()) {
+      connection.write(text);
+      await waitFor(() => connection.received.split('HTTP/1.1').length === index + 2, 'an answer');
+    }
+    connection.socket.end();
+    const answers = parseAnswers(await connection.all());
+    expect(answers.map(({ status }) => status)).toEqual(requests.map(([, status]) => status));
+    await connect('stet.v1', { headers: { Upgrade: 'WebSocket' } });
   });
 
   it('survive bytes that are no HTTP', async () => {

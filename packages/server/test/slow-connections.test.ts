@@ -1,6 +1,8 @@
+import { createServer } from '@stet/server';
 import { describe, expect, it } from 'vitest';
 import { serve, waitFor } from './support/harness.js';
 import { parseAnswers, RawConnection } from './support/raw-http.js';
+import { engineCalling } from './support/scripted-calls.js';
 
 const statusOf = (text: string) => parseAnswers(text).map(({ status }) => status);
 
@@ -66,6 +68,26 @@ describe('a connection that has shown no key', () => {
     const connection = (await RawConnection.open(server.url)).write('GET /health HTTP/1.1\r\nHost');
     await server.close();
     await connection.all();
+  });
+});
+
+describe('an answer', () => {
+  it('that nobody reads is given up', async () => {
+    const text = 'x'.repeat(32 * 1024 * 1024);
+    const engine = engineCalling(async () => ({ text }));
+    const limits = { drainMs: 0, slowReaderMs: 300 };
+    await using server = await createServer({ engine, port: 0, limits });
+    const connection = await RawConnection.open(server.url);
+    connection.socket.pause();
+    const head =
+      'POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 23\r\n\r\n';
+    connection.write(`${head}{"model":"scripted"   }`);
+    await waitFor(() => server.stats().streams === 1, 'the request');
+    await waitFor(() => server.stats().streams === 0, 'its end');
+    connection.socket.resume();
+    const received = await connection.all();
+    expect(received).toMatch(/^HTTP\/1\.1 200 /);
+    expect(received.length).toBeLessThan(text.length);
   });
 });
 

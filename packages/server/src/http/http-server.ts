@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { httpError, type JsonResponse, refuseUpgrade, sendJson } from './responses.js';
 
@@ -14,11 +14,32 @@ export interface HttpLimits {
 /** Timeouts are looked at so often at least. */
 const MAX_CHECK_INTERVAL_MS = 1_000;
 
+const wantsUpgrade = Symbol('wantsUpgrade');
+
+/**
+ * A request that is an upgrade only if it asks for a WebSocket. Node would take any other `Upgrade` header for one as well,
+ * and some clients send `h2c` with everything; HTTP lets a server ignore that.
+ */
+class Request extends IncomingMessage {
+  declare [wantsUpgrade]: boolean | null;
+
+  get upgrade(): boolean {
+    if (this[wantsUpgrade] !== true) return false;
+    return this.method === 'CONNECT' || this.headers.upgrade?.toLowerCase() === 'websocket';
+  }
+
+  /** Node's parser sets what it has seen, the constructor null. */
+  set upgrade(value: boolean | null) {
+    this[wantsUpgrade] = value;
+  }
+}
+
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** Node's HTTP server within `limits`, whose own refusals look like all others. It does not listen yet. */
 export function createHttpServer(limits: HttpLimits, answer: Answer): Server {
   const server = createServer({
+    IncomingMessage: Request,
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
