@@ -24,7 +24,7 @@ export interface ServerLimits {
   readonly heartbeatMs: number;
   /** How long `close()` lets running streams finish. */
   readonly drainMs: number;
-  /** How long the other end may take to answer a close frame before its connection is destroyed. */
+  /** How long the other end may take to answer a close frame, or to read what was cut off, before its connection is destroyed. */
   readonly closeHandshakeMs: number;
   /** Connections of every kind; one more is dropped unanswered. */
   readonly maxConnections: number;

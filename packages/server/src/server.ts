@@ -55,7 +55,7 @@ export interface ServerOptions {
 
 export interface ServerStats extends RegistryStats {
   readonly sockets: number;
-  /** Streams that have a socket. */
+  /** Streams that have a socket, and requests of HTTP clients that are not answered yet. */
   readonly streams: number;
   /** Bytes handed to sockets that the operating system has not taken yet. */
   readonly unsentBytes: number;
@@ -207,13 +207,18 @@ class StreamServer implements StetServer {
     this.#streams.drain();
     const answered = this.#runs.drain();
     for (const connection of this.#connections) connection.drain();
-    const deadline = setTimeout(() => {
-      this.#runs.cut();
-      for (const connection of this.#connections) connection.restart();
-    }, this.#limits.drainMs);
+    const { drainMs, closeHandshakeMs } = this.#limits;
+    const deadlines = [
+      setTimeout(() => {
+        this.#runs.cut();
+        for (const connection of this.#connections) connection.restart();
+      }, drainMs),
+      // Whoever does not read even the error is not waited for.
+      setTimeout(() => this.#http.closeAllConnections(), drainMs + closeHandshakeMs),
+    ];
     while (this.#connections.size > 0) await Promise.all([...this.#connections].map(({ finished }) => finished));
     await Promise.all([this.#streams.freed(), answered]);
-    clearTimeout(deadline);
+    for (const deadline of deadlines) clearTimeout(deadline);
     clearInterval(this.#heartbeat);
     for (const socket of this.#webSockets.clients) socket.terminate();
     this.#http.closeAllConnections();

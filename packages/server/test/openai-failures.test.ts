@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { StetError, type StetErrorCode } from '@stet/backend';
 import { createServer, type ServerLimits, type StetServer } from '@stet/server';
 import OpenAI from 'openai';
@@ -150,13 +150,7 @@ describe('a stream of server-sent events', () => {
         })(),
       { slowReaderMs: 400 },
     );
-    const socket = connect(Number(new URL(url).port), '127.0.0.1');
-    const body = JSON.stringify({ ...params, stream: true });
-    socket.on('error', () => {});
-    socket.pause();
-    socket.write(
-      `POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    );
+    const socket = unreadStream(url);
     await waitFor(() => produced > 0, 'a chunk');
     let last = -1;
     await waitFor(() => {
@@ -252,6 +246,27 @@ describe('a server that goes away', () => {
   });
 });
 
+describe('a server that goes away and a client that does not read', () => {
+  it('part when the error has had its time', async () => {
+    let produced = 0;
+    const server = await serve(
+      async () =>
+        (async function* () {
+          for (;;) {
+            produced++;
+            yield chunkOf('x'.repeat(20_000));
+          }
+        })(),
+      { slowReaderMs: 3_600_000, closeHandshakeMs: 100 },
+    );
+    const socket = unreadStream(server.url);
+    await waitFor(() => produced > 0, 'a chunk');
+    await server.close();
+    expect(server.stats().streams).toBe(0);
+    socket.destroy();
+  });
+});
+
 describe('the log', () => {
   it('names the request that was refused and never what was in it', async () => {
     const { url } = await serve(() => Promise.reject(new StetError('STET_ERR_BAD_REQUEST', 'prompt is wrong')));
@@ -263,6 +278,18 @@ describe('the log', () => {
     expect(JSON.stringify(logged)).not.toContain('canary-prompt');
   });
 });
+
+/** A client that asks for a stream and reads nothing of it. */
+function unreadStream(url: string): Socket {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  const body = JSON.stringify({ ...params, stream: true });
+  socket.on('error', () => {});
+  socket.pause();
+  socket.write(
+    `POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  return socket;
+}
 
 function post(url: string, body: object, signal?: AbortSignal): Promise<Response> {
   return fetch(`${url}/v1/completions`, {
