@@ -64,7 +64,7 @@ describe('the client of OpenAI’s API', () => {
     await client.completions.create(params);
     const error = await client.completions.create(params).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(OpenAI.RateLimitError);
-    const { headers } = error as OpenAI.RateLimitError;
+    const { headers } = error as InstanceType<typeof OpenAI.RateLimitError>;
     expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(25);
     expect(Number(headers.get('retry-after-ms'))).toBeGreaterThan(25_000);
     await clientOf(server, bob.key).completions.create(params);
