@@ -1,5 +1,6 @@
 import { StetError } from '@stet/backend';
 import { abortable } from './abortable.js';
+import { checkDelayMs } from './check-delay.js';
 import { type ClientEvent, ClientStream } from './client-stream.js';
 import type { OutgoingRequest } from './connection.js';
 import { CreditWindow } from './credit-window.js';
@@ -80,11 +81,13 @@ export interface StetClient {
 export async function connect(address: string | URL, options: ConnectOptions = {}): Promise<StetClient> {
   const credential = credentialOf(options);
   const policy = resolveReconnect(options.reconnect);
+  const { connectTimeoutMs = 10_000, closeTimeoutMs = 2_000, heartbeatMs = 15_000 } = options;
+  for (const [name, delayMs] of Object.entries({ connectTimeoutMs, closeTimeoutMs, heartbeatMs }))
+    checkDelayMs(name, delayMs, 1);
   // Shows at once whether it is in range.
   if (options.creditTokens !== undefined) new CreditWindow(options.creditTokens);
   const url = streamUrl(address);
   const WebSocket = await findWebSocket(options.WebSocket, credential.kind === 'key' ? 'key' : 'other');
-  const { connectTimeoutMs = 10_000, heartbeatMs = 15_000 } = options;
   const client = new StreamClient({ url, WebSocket, credential, connectTimeoutMs, heartbeatMs }, policy, options);
   try {
     await client.open(options.signal);

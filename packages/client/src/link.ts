@@ -52,6 +52,8 @@ export class Link {
     if (this.#state.kind === 'closed') throw closedError();
     signal.throwIfAborted();
     if (this.#current?.isOpen) return this.#current;
+    // One that is about to close may still bring what is under way to its streams.
+    this.#current = undefined;
     this.#opening ??= this.#open(maxAttempts);
     const opening = this.#opening;
     opening.waiterCount++;

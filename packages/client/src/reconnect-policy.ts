@@ -1,4 +1,5 @@
 import { StetError } from '@stet/backend';
+import { checkDelayMs } from './check-delay.js';
 
 export interface ReconnectOptions {
   /** Connections that are tried, one after another, before what waits for one is given up; 10 by default. */
@@ -20,8 +21,8 @@ export function resolveReconnect(options: ReconnectOptions | false = {}): Reconn
   const { maxAttempts = 10, initialDelayMs = 250, maxDelayMs = 8_000 } = options;
   if (!(Number.isSafeInteger(maxAttempts) && maxAttempts >= 1))
     throw new StetError('STET_ERR_UNSUPPORTED', `reconnect.maxAttempts: a whole number from 1, not ${maxAttempts}`);
-  if (!(initialDelayMs >= 0 && maxDelayMs >= initialDelayMs && Number.isFinite(maxDelayMs)))
-    throw new StetError('STET_ERR_UNSUPPORTED', 'reconnect: needs 0 <= initialDelayMs <= maxDelayMs');
+  checkDelayMs('reconnect.initialDelayMs', initialDelayMs, 0);
+  checkDelayMs('reconnect.maxDelayMs', maxDelayMs, initialDelayMs);
   return { kind: 'on', maxAttempts, initialDelayMs, maxDelayMs };
 }
 

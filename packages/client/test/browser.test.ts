@@ -40,8 +40,8 @@ describe('the WebSocket of the platform', () => {
     const { server } = await connected();
     let used = 0;
     platform.WebSocket = class extends WebSocket {
-      constructor(url: string, protocol: string) {
-        super(url, protocol);
+      constructor(url: string, protocols: string | string[]) {
+        super(url, protocols);
         used++;
       }
     };

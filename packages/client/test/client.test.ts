@@ -146,8 +146,8 @@ describe('the connection', () => {
   it('ends its streams when it is lost and not to be made anew; the next request makes it anew', async () => {
     const sockets: WebSocket[] = [];
     class Spied extends WebSocket {
-      constructor(url: string, protocol: string) {
-        super(url, protocol);
+      constructor(url: string, protocols: string | string[]) {
+        super(url, protocols);
         sockets.push(this);
       }
     }

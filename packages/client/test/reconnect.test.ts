@@ -352,7 +352,11 @@ describe('the connection', () => {
 
   it.each([
     [{ reconnect: { maxAttempts: 0 } }, 'maxAttempts'],
-    [{ reconnect: { initialDelayMs: 9, maxDelayMs: 8 } }, 'initialDelayMs'],
+    [{ reconnect: { initialDelayMs: 9, maxDelayMs: 8 } }, 'maxDelayMs'],
+    [{ reconnect: { initialDelayMs: -1 } }, 'initialDelayMs'],
+    [{ reconnect: { maxDelayMs: Number.POSITIVE_INFINITY } }, 'maxDelayMs'],
+    [{ heartbeatMs: 0 }, 'heartbeatMs'],
+    [{ connectTimeoutMs: Number.POSITIVE_INFINITY }, 'connectTimeoutMs'],
     [{ creditTokens: 0 }, 'creditTokens'],
     [{ creditTokens: 1_000_001 }, 'creditTokens'],
     [{ key: 'k', ticket: async () => 't' }, 'ticket'],
