@@ -225,7 +225,17 @@ class StreamServer implements StetServer {
     await stopped;
   }
 
+  /** A mistake of ours costs this connection and not the process. */
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    try {
+      this.#upgrade(request, socket, head);
+    } catch (error) {
+      this.#logger.error({ err: error }, 'an upgrade failed unexpectedly');
+      socket.destroy();
+    }
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const principal = this.#refusal(request) ?? this.#authenticator.authenticate(request);
     if (isRefusal(principal)) {
       refuseUpgrade(socket, principal);

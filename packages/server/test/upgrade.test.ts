@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import WebSocket from 'ws';
+import { CrossOrigin } from '../src/http/cors.js';
 import { serve, waitFor } from './support/harness.js';
 
 describe('the subprotocol', () => {
@@ -77,5 +78,22 @@ describe('an upgrade elsewhere', () => {
     const socket = new WebSocket(`${server.url.replace('http', 'ws')}/v1/other`, 'stet.v1');
     const error = await new Promise<Error>((resolve) => socket.once('error', resolve));
     expect(error.message).toContain('404');
+  });
+});
+
+describe('a mistake of the server in an upgrade', () => {
+  it('costs that connection alone, and is in the log', async () => {
+    const { connect, logged } = await serve();
+    const client = await connect();
+    const running = client.generate('a', { maxTokens: 600 });
+    const mistake = vi.spyOn(CrossOrigin.prototype, 'admits').mockImplementationOnce(() => {
+      throw new Error('MISTAKE');
+    });
+    await expect(connect()).rejects.toThrow();
+    expect(mistake).toHaveBeenCalledOnce();
+    mistake.mockRestore();
+    expect(logged.at(-1)).toMatchObject({ message: 'an upgrade failed unexpectedly' });
+    expect((await running).end!.type).toBe('done');
+    await connect();
   });
 });
