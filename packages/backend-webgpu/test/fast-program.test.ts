@@ -1,4 +1,4 @@
-import type { BufferId, Op, Plan } from '@stet/backend';
+import { assertNever, type BufferId, type Op, type Plan } from '@stet/backend';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DeviceModel } from '../src/program/device-model.js';

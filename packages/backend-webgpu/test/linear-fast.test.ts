@@ -131,7 +131,7 @@ async function runFastCase(scratch: OpScratch, input: FastCase): Promise<void> {
     where,
   );
   if (input.result !== 'two') return;
-  scratch.gpu.device.queue.writeBuffer(output, 0, before.fill(Number.NaN));
+  scratch.gpu.device.queue.writeBuffer(output, 0, new Float32Array(before.length).fill(Number.NaN));
   checkClose(await scratch.run(calls, batch, secondOutput, count), linearSums64(second, x), `${where}, second`);
 }
 

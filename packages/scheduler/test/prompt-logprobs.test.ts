@@ -61,7 +61,9 @@ describe('log-probabilities of a prompt', () => {
     const requests = [1, 2, 3].map(() => request({ prompt, promptLogprobs: 0 }));
     const rig = await answer({ config: { limits: { scoreBudget: 5 } } }, requests);
     for (const { canonical } of rig.backend.log) {
-      const positions = (canonical?.sequences ?? []).flatMap(({ position, tokens }) => tokens.map((_, i) => position + i));
+      const positions = (canonical?.sequences ?? []).flatMap(({ position, tokens }) =>
+        tokens.map((_, i) => position + i),
+      );
       expect(positions.filter((position) => position < prompt.length - 1).length).toBeLessThanOrEqual(5);
     }
     const first = rig.backend.log[0]!.canonical!.sequences;

@@ -84,6 +84,7 @@ function answerOfChoices({ choices, stet, system_fingerprint: fingerprint }: Tex
     finishReasons: choices.map(({ finish_reason: reason }) => reason),
     logprobs: choices.flatMap(({ logprobs }) =>
       logprobs!.token_logprobs.map((logprob, i) => {
+        assert(logprob !== null, 'only the first token of an echoed prompt has none');
         const top = Object.entries(logprobs!.top_logprobs[i]!).map(([token, value]) => `${token}:${bits(value)}`);
         return [`${logprobs!.tokens[i]}:${bits(logprob)}`, ...top].join(' ');
       }),
