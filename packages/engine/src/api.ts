@@ -1,4 +1,8 @@
-import type { SchedulerStats } from '@stet/scheduler';
+import type { StetError } from '@stet/backend';
+import type { SchedulerStats, SequenceStats } from '@stet/scheduler';
+
+export type { SequenceStats } from '@stet/scheduler';
+
 /** What `engine.generate` takes. Exactly one of `prompt`, `promptTokens` and `messages`. */
 export interface GenerateRequest {
   readonly prompt?: string;
@@ -158,6 +162,8 @@ export interface EngineInfo {
    */
   readonly deterministic: 'portable' | 'fixed-shape' | 'none';
   readonly guarantee: GuaranteeLevel;
+  /** The numerics of deterministic answers, `none` where the backend names none. */
+  readonly numerics: string;
   /** How deterministic requests get their tokens, and what guesses some: names of a policy and a drafter. */
   readonly policy: string;
   readonly drafter?: string;
@@ -189,4 +195,48 @@ export interface EngineStats extends Omit<SchedulerStats, 'kv'> {
   /** Times that a backend made anew took the place of one whose device was lost. */
   readonly recreations: number;
   readonly blocks: Pick<SchedulerStats['kv'], 'free' | 'cached' | 'held' | 'total'>;
+}
+
+/** Whether requests can run. `recreating`: they wait while a backend is made in place of a lost one; `gone`: none is taken any more. */
+export type EngineHealth =
+  | { readonly state: 'ready' }
+  | { readonly state: 'recreating' }
+  | { readonly state: 'gone'; readonly error: StetError };
+
+/** An engine that can be watched, as those of `createEngine` can. */
+export interface ObservableEngine {
+  readonly health: EngineHealth;
+  /** Tells `observer` what happens from now on, until the function that is returned is called. */
+  observe(observer: EngineObserver): () => void;
+}
+
+/** Called as things happen, a few times for each step: it must be quick and must not throw. */
+export interface EngineObserver {
+  onStep(step: StepSample): void;
+  onCommit(commit: CommitSample): void;
+  /** A request that was taken has ended. */
+  onEnd(end: EndSample): void;
+  /** A request was not taken. */
+  onRefused(error: StetError): void;
+}
+
+export interface StepSample {
+  readonly elapsedMs: number;
+  readonly fastRows: number;
+  readonly canonicalRows: number;
+}
+
+export interface CommitSample {
+  readonly deterministic: boolean;
+  readonly tokenCount: number;
+  /** Since the commit before, or since the request came if it is the first. */
+  readonly elapsedMs: number;
+  readonly isFirst: boolean;
+}
+
+export interface EndSample {
+  readonly deterministic: boolean;
+  readonly outcome: 'stop' | 'length' | 'aborted' | 'error';
+  /** Absent where the scheduler cannot be asked any more. */
+  readonly stats?: SequenceStats;
 }

@@ -21,6 +21,7 @@ export function engineInfo(
     vocabSize: info.vocabSize,
     deterministic: info.canonical,
     guarantee: GUARANTEES[info.canonical],
+    numerics: info.numerics ?? 'none',
     policy: policy.name,
     ...(drafter && { drafter: drafter.name }),
     memory: info.memory,

@@ -1,9 +1,19 @@
 import { assert, type BackendInfo, StetError } from '@stet/backend';
 import type { Scheduler, SequenceEvent } from '@stet/scheduler';
-import type { Engine, EngineInfo, EngineStats, GenerateEvents, GenerateRequest } from './api.js';
+import type {
+  Engine,
+  EngineHealth,
+  EngineInfo,
+  EngineObserver,
+  EngineStats,
+  GenerateEvents,
+  GenerateRequest,
+  ObservableEngine,
+} from './api.js';
 import type { BackendKeeper } from './backend-keeper.js';
 import { deriveSeed } from './derive-seed.js';
 import type { EngineLimits } from './limits.js';
+import { Observers, type RequestWatch } from './observation.js';
 import { ChatCompletions } from './openai/chat-completions.js';
 import type { CompletionHost } from './openai/choices.js';
 import { TextCompletions } from './openai/text-completions.js';
@@ -29,7 +39,7 @@ export interface EngineParts {
 }
 
 /** An engine with OpenAI's two endpoints as functions. */
-export interface StetEngine extends Engine {
+export interface StetEngine extends Engine, ObservableEngine {
   readonly chat: { readonly completions: ChatCompletions };
   readonly completions: TextCompletions;
 }
@@ -42,6 +52,8 @@ export class CoreEngine implements StetEngine {
   readonly #loop: StepLoop;
   readonly #host: SessionHost;
   readonly #sessions = new Map<string, OpenSession>();
+  readonly #observers = new Observers();
+  #isRecovering = false;
   #info: EngineInfo;
   #requestCount = 0;
   /** Why no request is taken any more. */
@@ -58,12 +70,13 @@ export class CoreEngine implements StetEngine {
       backend: () => keeper.backend,
       clock,
       onEvents: (events) => this.#dispatch(events),
+      onStep: (step) => this.#observers.stepped(step),
       recover: (lost) => this.#recover(lost),
       onBroken: (error) => this.#giveUp(error),
     });
     this.#host = {
       fingerprint: info.fingerprint,
-      numerics: keeper.backend.info.numerics ?? 'none',
+      numerics: info.numerics,
       level: info.guarantee,
       maxUnreadTokens: limits.maxUnreadTokens,
       tokenText: (token) => text.tokenText(token),
@@ -90,6 +103,15 @@ export class CoreEngine implements StetEngine {
     return this.#info;
   }
 
+  get health(): EngineHealth {
+    if (this.#refusal) return { state: 'gone', error: this.#refusal };
+    return { state: this.#isRecovering ? 'recreating' : 'ready' };
+  }
+
+  observe(observer: EngineObserver): () => void {
+    return this.#observers.add(observer);
+  }
+
   generate(request: GenerateRequest, options: { readonly signal?: AbortSignal } = {}): GenerateEvents {
     const [stream] = this.#generate(request, 1, options.signal, this.#parts.limits.defaultMaxTokens);
     assert(stream, 'a request has a stream');
@@ -111,7 +133,9 @@ export class CoreEngine implements StetEngine {
       this.#loop.wake();
       return sessions.map((session) => session.stream);
     } catch (error) {
-      return [refusedStream(toStetError(error))];
+      const refusal = toStetError(error);
+      this.#observers.refused(refusal);
+      return [refusedStream(refusal)];
     }
   }
 
@@ -154,8 +178,10 @@ export class CoreEngine implements StetEngine {
     try {
       for (const prepared of choices) {
         const session = new RequestSession(prepared, this.#host);
-        scheduler.add(prepared.sequence, clock());
-        this.#sessions.set(session.id, { session, detach });
+        const nowMs = clock();
+        scheduler.add(prepared.sequence, nowMs);
+        const watch = this.#observers.watch(prepared.params.deterministic, nowMs);
+        this.#sessions.set(session.id, { session, watch, detach });
         sessions.push(session);
       }
     } catch (error) {
@@ -168,11 +194,13 @@ export class CoreEngine implements StetEngine {
 
   #dispatch(events: readonly SequenceEvent[]): void {
     if (events.some((event) => event.kind === 'commit')) this.#parts.keeper.noteCommit();
+    const nowMs = this.#parts.clock();
     for (const [id, own] of eventsBySequence(events)) {
       const open = this.#sessions.get(id);
       if (!open) continue;
       try {
         open.session.apply(own);
+        tell(open.watch, own, nowMs);
         if (own.at(-1)?.kind === 'finish') this.#forget(id);
       } catch (error) {
         this.#cancel(id, toStetError(error));
@@ -182,28 +210,32 @@ export class CoreEngine implements StetEngine {
 
   /** Takes a request out at once, wherever it is; nothing happens if it has ended. */
   #cancel(id: string, error: StetError): void {
-    const session = this.#forget(id);
-    if (!session) return;
-    this.#parts.scheduler.abort(id, this.#parts.clock());
-    session.fail(error);
+    const open = this.#forget(id);
+    if (!open) return;
+    const last = this.#parts.scheduler.abort(id, this.#parts.clock()).at(-1);
+    open.watch.ended(outcomeOf(error), last?.kind === 'finish' ? last.stats : undefined);
+    open.session.fail(error);
   }
 
-  #forget(id: string): RequestSession | undefined {
+  #forget(id: string): OpenSession | undefined {
     const open = this.#sessions.get(id);
     this.#sessions.delete(id);
     open?.detach();
-    return open?.session;
+    return open;
   }
 
   /** Requests wait while a backend is made in place of the lost one. Where none can be, they end with the reason, and so do later ones. */
   async #recover(lost: StetError): Promise<'recovered' | 'gone'> {
     const { keeper, describe, scheduler, clock } = this.#parts;
+    this.#isRecovering = true;
     try {
       await keeper.replace(lost);
     } catch (error) {
       this.#refusal ??= toStetError(error);
       this.#dispatch(scheduler.failAll(this.#refusal, clock()));
       return 'gone';
+    } finally {
+      this.#isRecovering = false;
     }
     this.#info = describe(keeper.backend.info);
     return 'recovered';
@@ -212,7 +244,11 @@ export class CoreEngine implements StetEngine {
   /** The scheduler cannot be trusted any more, so it is not asked to abort anything. */
   #giveUp(error: StetError): void {
     this.#refusal ??= error;
-    for (const id of [...this.#sessions.keys()]) this.#forget(id)?.fail(error);
+    for (const id of [...this.#sessions.keys()]) {
+      const open = this.#forget(id);
+      open?.watch.ended('error');
+      open?.session.fail(error);
+    }
   }
 
   async #close(): Promise<void> {
@@ -232,6 +268,7 @@ export class CoreEngine implements StetEngine {
 
 interface OpenSession {
   readonly session: RequestSession;
+  readonly watch: RequestWatch;
   /** Stops listening to the caller's signal, once no choice of the request is open. */
   detach(): void;
 }
@@ -250,6 +287,19 @@ function choicesOf(prepared: PreparedRequest, choiceCount: number): PreparedRequ
     return { ...prepared, sequence };
   });
   return [prepared, ...others];
+}
+
+/** Tells a request's observers what its events say. */
+function tell(watch: RequestWatch, events: readonly SequenceEvent[], nowMs: number): void {
+  for (const event of events) {
+    if (event.kind === 'commit') watch.committed(event.tokens.length, nowMs);
+    else if (event.kind === 'finish') watch.ended(event.reason, event.stats);
+  }
+}
+
+/** Who gave up on a request that did not end by itself: its caller, or we. */
+function outcomeOf({ code }: StetError): 'aborted' | 'error' {
+  return code === 'STET_ERR_ABORTED' || code === 'STET_ERR_ENGINE_CLOSED' ? 'aborted' : 'error';
 }
 
 function eventsBySequence(events: readonly SequenceEvent[]): Map<string, SequenceEvent[]> {

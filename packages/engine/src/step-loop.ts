@@ -1,5 +1,6 @@
-import { assert, type Backend, type StetError } from '@stet/backend';
+import { assert, type Backend, type Step, type StetError } from '@stet/backend';
 import { runStep, type Scheduler, type SequenceEvent, type StepHooks } from '@stet/scheduler';
+import type { StepSample } from './api.js';
 import { createMacrotask } from './macrotask.js';
 import { toStetError } from './request/event-stream.js';
 
@@ -10,6 +11,8 @@ export interface StepLoopOptions {
   readonly clock: () => number;
   /** The events of one step. */
   readonly onEvents: (events: readonly SequenceEvent[]) => void;
+  /** A step that reached the backend is over. */
+  readonly onStep: (step: StepSample) => void;
   /** The device is lost, and its step had no effect. Resolves when `backend` gives another, or with `gone` when no step will follow. */
   readonly recover: (lost: StetError) => Promise<'recovered' | 'gone'>;
   /** Our own mistake: the scheduler cannot be trusted any more and no step will follow. */
@@ -47,7 +50,7 @@ export class StepLoop {
   }
 
   async #run(): Promise<void> {
-    const { scheduler, backend, clock, onEvents, recover } = this.#options;
+    const { scheduler, backend, clock, onEvents, onStep, recover } = this.#options;
     // Requests that arrive in the same turn share the first step.
     await Promise.resolve();
     let idlePlans = 0;
@@ -64,11 +67,15 @@ export class StepLoop {
     do {
       while (canGoOn()) {
         assert(idlePlans++ < MAX_IDLE_PLANS, 'the scheduler has work and plans no step');
-        const noteForward = () => {
+        const beganMs = clock();
+        let rows: Omit<StepSample, 'elapsedMs'> | undefined;
+        const noteForward = ({ fast, canonical }: Step) => {
           idlePlans = 0;
+          rows = { fastRows: fast?.tokens.length ?? 0, canonicalRows: canonical?.tokens.length ?? 0 };
         };
         events = await runStep(scheduler, watched(backend(), noteForward), clock, hooks);
         const lost = losses.pop();
+        if (rows && !lost) onStep({ ...rows, elapsedMs: clock() - beganMs });
         // With no step to hide behind, at once.
         if (lost || !canGoOn()) report();
         if (lost && (await recover(lost)) === 'gone') {
@@ -85,11 +92,11 @@ export class StepLoop {
 }
 
 /** The backend, with word of every step that reaches it. */
-function watched(backend: Backend, onForward: () => void): Pick<Backend, 'forward' | 'sampler'> {
+function watched(backend: Backend, onForward: (step: Step) => void): Pick<Backend, 'forward' | 'sampler'> {
   return {
     ...(backend.sampler && { sampler: backend.sampler }),
     forward: (step) => {
-      onForward();
+      onForward(step);
       return backend.forward(step);
     },
   };

@@ -48,6 +48,7 @@ export class ScriptedEngine implements Engine {
       vocabSize: 1000,
       deterministic: 'portable',
       guarantee: 'portable',
+      numerics: 'scripted',
       policy: 'direct',
       memory: { weightBytes: 0, kvBytes: 0, scratchBytes: 0 },
     };
