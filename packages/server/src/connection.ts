@@ -187,6 +187,8 @@ export class Connection {
     try {
       const stream = attach({ id, outbox: this.#outbox, onEnd, ...(credit !== undefined && { credit }) });
       this.#streams.set(id, stream);
+      const what = frame.type === 'generate' ? 'stream opened' : 'stream resumed';
+      this.context.logger.info({ stream: stream.handle }, what);
     } catch (error) {
       if (!isStetError(error)) throw error;
       this.#refuseStream(id, error.code, error.message);

@@ -92,7 +92,7 @@ function checkBelow(limits: ServerLimits, lower: keyof ServerLimits, upper: keyo
 }
 
 /** No drain, no resuming and a low mark of nothing are sensible; no sockets or no time to answer are not. */
-function smallest(name: string): number {
+export function smallest(name: string): number {
   return ['drainMs', 'lowWaterBytes', 'resumeWindowMs'].includes(name) ? 0 : 1;
 }
 

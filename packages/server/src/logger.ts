@@ -7,4 +7,13 @@ export interface Logger {
 
 export const silentLogger: Logger = { info: ignore, warn: ignore, error: ignore };
 
+/** A logger whose every line has `common` too. */
+export function withFields(logger: Logger, common: Readonly<Record<string, unknown>>): Logger {
+  return {
+    info: (fields, message) => logger.info({ ...common, ...fields }, message),
+    warn: (fields, message) => logger.warn({ ...common, ...fields }, message),
+    error: (fields, message) => logger.error({ ...common, ...fields }, message),
+  };
+}
+
 function ignore(): void {}

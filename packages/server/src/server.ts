@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { StetError, type StetErrorCode } from '@stet/backend';
-import type { Engine } from '@stet/engine';
+import type { Engine, EngineHealth, ObservableEngine } from '@stet/engine';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { Admission, admissionError } from './auth/admission.js';
 import { KeyAuthenticator } from './auth/key-authenticator.js';
@@ -16,10 +16,12 @@ import { CrossOrigin } from './http/cors.js';
 import { retryAfter } from './http/headers.js';
 import { createHttpServer } from './http/http-server.js';
 import { httpError, type JsonResponse, notFound, pathOf, refuseUpgrade } from './http/responses.js';
-import { type Route, Router } from './http/router.js';
+import { type AnsweredRequest, type Route, Router } from './http/router.js';
 import { type ServerState, stateRoutes } from './http/state-routes.js';
 import { resolveServerLimits, type ServerLimits } from './limits.js';
-import { type Logger, silentLogger } from './logger.js';
+import { type Logger, silentLogger, withFields } from './logger.js';
+import { type MetricsAccess, metricsRoute, resolveMetricsAccess } from './metrics/metrics-route.js';
+import { ServerMetrics } from './metrics/server-metrics.js';
 import { hasOpenAiCalls, type OpenAiCalls } from './openai/calls.js';
 import { openApiRoute } from './openai/openapi.js';
 import { openAiRoutes } from './openai/routes.js';
@@ -34,12 +36,16 @@ import {
 } from './protocol/index.js';
 import { type RegistryStats, StreamRegistry } from './streams/registry.js';
 
+const DEFAULT_HOST = '127.0.0.1';
 /** When to come back to a server that goes away or is full. */
 const UNAVAILABLE_RETRY_MS = 5_000;
 
 export interface ServerOptions {
-  /** Stays the caller's: the server never closes it. One without OpenAI's calls is served without those routes. */
-  readonly engine: Engine & Partial<OpenAiCalls>;
+  /**
+   * Stays the caller's: the server never closes it. One without OpenAI's calls is served without those routes, and one
+   * that cannot be watched without its metrics.
+   */
+  readonly engine: Engine & Partial<OpenAiCalls> & Partial<ObservableEngine>;
   /** Who may connect: whoever has one of these keys. Without, everybody who can reach the server, on loopback alone. */
   readonly keys?: readonly ApiKey[];
   /** `127.0.0.1` by default; without `keys` it must be a loopback address. */
@@ -49,6 +55,8 @@ export interface ServerOptions {
   readonly limits?: Partial<ServerLimits>;
   /** Origins whose pages may connect, such as `https://example.org`; by default the pages of this machine. */
   readonly allowedOrigins?: readonly string[];
+  /** Who may read `/metrics`. `auto`, the default: everybody on a loopback host, else whoever has a key. */
+  readonly metrics?: MetricsAccess;
   /** Silent by default. */
   readonly logger?: Logger;
 }
@@ -85,13 +93,13 @@ export interface StetServer {
  */
 export async function createServer(options: ServerOptions): Promise<StetServer> {
   const server = new StreamServer(options);
-  await server.listen(options.host ?? '127.0.0.1', options.port ?? DEFAULT_PORT);
+  await server.listen(options.host ?? DEFAULT_HOST, options.port ?? DEFAULT_PORT);
   return server;
 }
 
 class StreamServer implements StetServer {
   url = '';
-  readonly #engine: Engine;
+  readonly #engine: ServerOptions['engine'];
   readonly #limits: ServerLimits;
   readonly #logger: Logger;
   readonly #crossOrigin: CrossOrigin;
@@ -103,36 +111,52 @@ class StreamServer implements StetServer {
   readonly #runs = new Runs();
   readonly #authenticator: Authenticator;
   readonly #router: Router;
+  readonly #metrics: ServerMetrics | undefined;
   readonly #http: Server;
   readonly #webSockets: WebSocketServer;
   readonly #connections = new Set<Connection>();
   #heartbeat: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor({ engine, keys, limits, allowedOrigins, logger }: ServerOptions) {
+  constructor({ engine, keys, limits, allowedOrigins, logger, host = DEFAULT_HOST, metrics = 'auto' }: ServerOptions) {
+    const metricsAccess = resolveMetricsAccess(metrics, host);
     this.#engine = engine;
     this.#limits = resolveServerLimits(limits);
     checkOrigins(allowedOrigins ?? []);
     this.#crossOrigin = new CrossOrigin(allowedOrigins);
     this.#logger = logger ?? silentLogger;
-    this.#streams = new StreamRegistry({ engine, limits: this.#limits, logger: this.#logger });
+    this.#streams = new StreamRegistry({
+      engine,
+      limits: this.#limits,
+      logger: this.#logger,
+      onEnded: (outcome) => this.#metrics?.streamEnded(outcome),
+    });
+    const gauges = () => {
+      const { streams, ...stats } = this.stats();
+      const httpRuns = this.#runs.count;
+      return { ...stats, httpRuns, attachedStreams: streams - httpRuns, isReady: this.#isReady };
+    };
+    this.#metrics = metricsAccess === 'off' ? undefined : new ServerMetrics(engine, gauges);
     this.#tickets = new TicketOffice(this.#limits);
     this.#keys = keys && new KeyRing(keys);
     this.#authenticator = this.#keys ? new KeyAuthenticator(this.#keys, this.#tickets) : openDoor;
     this.#router = new Router({
-      routes: this.#routes(engine),
+      routes: this.#routes(engine, metricsAccess),
       authenticator: this.#authenticator,
       crossOrigin: this.#crossOrigin,
       logger: this.#logger,
       slowReaderMs: this.#limits.slowReaderMs,
+      onAnswered: (answered) => this.#onAnswered(answered),
     });
     this.#http = createHttpServer(this.#limits, (request, response) => void this.#router.answer(request, response));
     this.#http.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head));
     this.#webSockets = new WebSocketServer(webSocketOptions(this.#limits));
   }
 
-  #routes(engine: ServerOptions['engine']): Route[] {
+  #routes(engine: ServerOptions['engine'], metricsAccess: Exclude<MetricsAccess, 'auto'>): Route[] {
     const routes = [...stateRoutes(() => this.#state()), ticketRoute(this.#tickets, this.#admission)];
+    if (this.#metrics && metricsAccess !== 'off')
+      routes.push(metricsRoute(this.#metrics, metricsAccess, this.#limits.slowReaderMs));
     if (hasOpenAiCalls(engine)) {
       const { model } = engine.info;
       const context = {
@@ -238,17 +262,32 @@ class StreamServer implements StetServer {
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const principal = this.#refusal(request) ?? this.#authenticator.authenticate(request);
     if (isRefusal(principal)) {
-      refuseUpgrade(socket, principal);
+      this.#refuseUpgrade(request, socket, principal);
       return;
     }
     const place = this.#admission.admitSocket(principal);
     if (place.kind === 'refused') {
-      refuseUpgrade(socket, admissionError(place));
+      this.#refuseUpgrade(request, socket, admissionError(place));
       return;
     }
     // Whatever becomes of the handshake and the socket, this is its end.
     socket.once('close', () => place.release());
     this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => this.#onSocket(webSocket, principal));
+  }
+
+  #refuseUpgrade(request: IncomingMessage, socket: Duplex, refusal: JsonResponse): void {
+    const { status } = refusal;
+    const requestId = crypto.randomUUID();
+    refuseUpgrade(socket, { ...refusal, headers: { ...refusal.headers, 'X-Request-Id': requestId } });
+    const route = pathOf(request) === STREAM_PATH ? { route: STREAM_PATH, access: 'keyed' as const } : {};
+    this.#onAnswered({ requestId, ...route, method: 'GET', status, elapsedMs: 0 });
+  }
+
+  /** Routes that everybody may ask are asked all the time, by whoever watches the server; those are only counted. */
+  #onAnswered(answered: AnsweredRequest): void {
+    this.#metrics?.answered(answered);
+    const { access, elapsedMs, ...fields } = answered;
+    if (access === 'keyed') this.#logger.info({ ...fields, ms: Math.round(elapsedMs) }, 'request answered');
   }
 
   #refusal(request: IncomingMessage): JsonResponse | undefined {
@@ -269,26 +308,36 @@ class StreamServer implements StetServer {
       socket.close(closeCodes.unsupportedSubprotocol, 'STET_ERR_UNSUPPORTED');
       return;
     }
+    const logger = withFields(this.#logger, { socket: crypto.randomUUID() });
     const connection = new Connection(socket, {
       engine: this.#engine,
       limits: this.#limits,
-      logger: this.#logger,
+      logger,
       principal,
       admission: this.#admission,
       streams: this.#streams,
     });
     this.#connections.add(connection);
     void connection.finished.then(() => this.#connections.delete(connection));
-    this.#logger.info({ key: principal.name, sockets: this.#connections.size }, 'socket opened');
+    this.#metrics?.socketOpened();
+    logger.info({ key: principal.name, sockets: this.#connections.size }, 'socket opened');
   }
 
   #beat(): void {
     for (const connection of this.#connections) connection.beat();
   }
 
+  /** An engine that cannot be watched says by each request whether it takes it. */
+  get #health(): EngineHealth {
+    return this.#engine.health ?? { state: 'ready' };
+  }
+
+  get #isReady(): boolean {
+    return this.#closing === undefined && this.#health.state === 'ready';
+  }
+
   #state(): ServerState {
-    const { model, backend, fingerprint, contextLength } = this.#engine.info;
-    return { phase: this.#closing === undefined ? 'ready' : 'closing', model, backend, fingerprint, contextLength };
+    return { isClosing: this.#closing !== undefined, health: this.#health, info: this.#engine.info };
   }
 }
 

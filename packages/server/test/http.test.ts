@@ -19,6 +19,9 @@ describe('the HTTP routes', () => {
       model: 'scripted',
       backend: 'none',
       fingerprint: 'scripted-1',
+      numerics: 'scripted',
+      guarantee: 'portable',
+      selfTest: 'passed',
       contextLength: 1024,
     });
     const head = await fetch(`${server.url}/health`, { method: 'HEAD' });

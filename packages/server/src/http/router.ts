@@ -26,6 +26,23 @@ export interface Route {
   handle(exchange: HttpExchange): JsonResponse | undefined | Promise<JsonResponse | undefined>;
 }
 
+/** A request whose answer is sent, or was given up. */
+export interface AnsweredRequest {
+  readonly requestId: string;
+  /** Of whoever asked, if the answer was theirs alone. */
+  readonly key?: string;
+  /** The route's path as it was declared; absent where there is none. */
+  readonly route?: string;
+  readonly access?: Route['access'];
+  readonly method: string;
+  /** 499 if the client was gone before there was any. */
+  readonly status: number;
+  readonly elapsedMs: number;
+}
+
+/** Of a client that is gone, as proxies log it. */
+const STATUS_GONE = 499;
+
 export interface RouterOptions {
   readonly routes: readonly Route[];
   readonly authenticator: Authenticator;
@@ -33,12 +50,14 @@ export interface RouterOptions {
   readonly logger: Logger;
   /** How long a client may take to read a JSON answer. */
   readonly slowReaderMs: number;
+  onAnswered(answered: AnsweredRequest): void;
 }
 
 /** Answers every request that is no upgrade, exactly once. */
 export class Router {
   /** Requests with a key that are not answered to the end yet. */
   readonly #open = new Map<ServerResponse, Principal>();
+  readonly #routeOf = new WeakMap<ServerResponse, Route>();
 
   constructor(private readonly options: RouterOptions) {}
 
@@ -46,7 +65,9 @@ export class Router {
     const requestId = crypto.randomUUID();
     setHeaders(response, { ...securityHeaders, 'X-Request-Id': requestId });
     const gone = new AbortController();
+    const beganMs = performance.now();
     response.on('close', () => {
+      this.#report(request, response, requestId, performance.now() - beganMs);
       this.#open.delete(response);
       if (!response.writableFinished) gone.abort();
     });
@@ -80,6 +101,7 @@ export class Router {
     const path = pathOf(request);
     const routes = this.options.routes.filter((route) => matches(route.path, path));
     if (routes.length === 0) return notFound(request);
+    this.#routeOf.set(response, routes[0]!);
     if (request.method === 'OPTIONS') {
       const methods = methodsOf(routes);
       response.writeHead(204, { Allow: methods, ...crossOrigin.preflightHeaders(methods) }).end();
@@ -96,6 +118,19 @@ export class Router {
       return route.access === 'keyed' ? principal : route.handle({ ...arrival, principal: nobody });
     if (!response.destroyed) this.#open.set(response, principal);
     return route.handle({ ...arrival, principal });
+  }
+
+  #report({ method = '' }: IncomingMessage, response: ServerResponse, requestId: string, elapsedMs: number): void {
+    const route = this.#routeOf.get(response);
+    const key = this.#open.get(response)?.name;
+    this.options.onAnswered({
+      requestId,
+      ...(key !== undefined && { key }),
+      ...(route && { route: route.path, access: route.access }),
+      method,
+      status: response.headersSent ? response.statusCode : STATUS_GONE,
+      elapsedMs,
+    });
   }
 
   /** An answer that nobody reads is given up; streamed answers have deadlines of their own. */

@@ -6,12 +6,14 @@ import type { Logger } from '../logger.js';
 import type { ResumeFrame } from '../protocol/index.js';
 import { ByteBudget } from './byte-budget.js';
 import type { Attachment } from './delivery.js';
-import { Stream, type StreamRequest } from './stream.js';
+import { Stream, type StreamOutcome, type StreamRequest } from './stream.js';
 
 export interface RegistryContext {
   readonly engine: Engine;
   readonly limits: ServerLimits;
   readonly logger: Logger;
+  /** A request is freed. */
+  onEnded(outcome: StreamOutcome): void;
 }
 
 export interface RegistryStats {
@@ -50,7 +52,12 @@ export class StreamRegistry {
     };
     const stream = new Stream(request, context, attachment);
     this.#streams.set(stream.handle, stream);
-    const run = stream.finished.then(() => void this.#runs.delete(run));
+    const run = stream.finished.then(() => {
+      this.#runs.delete(run);
+      const { handle, outcome } = stream;
+      logger.info({ stream: handle, key: request.principal.name, outcome }, 'stream ended');
+      this.context.onEnded(outcome);
+    });
     this.#runs.add(run);
     return stream;
   }

@@ -11,6 +11,9 @@ import { Pulse } from './pulse.js';
 
 type EventOf<T extends GenerateEvent['type']> = Extract<GenerateEvent, { type: T }>;
 
+/** How a stream ended: with its last token, with an error of the engine, or because nobody wanted the rest. */
+export type StreamOutcome = 'done' | 'failed' | 'cancelled';
+
 /** What a client asked for. */
 export interface StreamRequest {
   readonly frame: GenerateFrame;
@@ -45,6 +48,7 @@ export class Stream implements DeliverySource {
   #regenerated = 0;
   #accepted: EventOf<'accepted'> | undefined;
   #ending: string | undefined;
+  #outcome: StreamOutcome = 'cancelled';
   #delivery: Delivery | undefined;
 
   constructor(
@@ -61,6 +65,11 @@ export class Stream implements DeliverySource {
   /** The body of the last frame, once the stream has ended. */
   get ending(): string | undefined {
     return this.#ending;
+  }
+
+  /** Once the stream has {@link finished}. */
+  get outcome(): StreamOutcome {
+    return this.#outcome;
   }
 
   /** Whether the client can know the handle, and so come back. */
@@ -195,6 +204,7 @@ export class Stream implements DeliverySource {
         return;
       case 'done':
         if (this.#regenerated < this.#after) throw mismatch(`the output has ${this.#regenerated} tokens only`);
+        this.#outcome = 'done';
         this.#finish(bodyOf(event));
         return;
       default:
@@ -222,6 +232,7 @@ export class Stream implements DeliverySource {
   #fail(error: unknown): void {
     // Whoever cancelled has told the client.
     if (this.#abort.signal.aborted) return;
+    this.#outcome = 'failed';
     const known = isStetError(error);
     if (!known) this.context.logger.error({ stream: this.handle, err: error }, 'a stream failed unexpectedly');
     const reported = known ? error : new StetError('STET_ERR_INTERNAL', `stream ${this.handle} failed unexpectedly`);
