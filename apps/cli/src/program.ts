@@ -47,22 +47,19 @@ function runCommand(): Command {
     .action(async (prompt: string, options) => (await import('./commands/run.js')).run(prompt, options));
 }
 
+/** Its many options are those of the engine and the server, so they are known only once those are loaded. */
 function serveCommand(): Command {
-  return withEngine(new Command('serve'))
-    .description('serve the model over WebSocket (docs/PROTOCOL.md) until stopped')
-    .option('--host <address>', 'a loopback address or, with keys, any', '127.0.0.1')
-    .option('--port <n>', '0 takes any free one', integerOption(0, 65535), 8642)
-    .option('--kv-memory <mib>', 'memory for K/V blocks, in MiB', integerOption(1))
-    .option('--max-running <n>', 'requests that run at once', integerOption(1))
-    .option('--max-waiting <n>', 'requests that may wait', integerOption(1))
-    .option('--allow-origin <origin...>', 'origins whose pages may connect')
-    .addOption(
-      new Option('--keys <file>', 'who may connect, see docs/PROTOCOL.md; STET_API_KEY is one more key').env(
-        'STET_KEYS_FILE',
-      ),
-    )
-    .option('--verbose', 'log connections to stderr')
-    .action(async (options) => (await import('./commands/serve.js')).serve(options));
+  return new Command('serve')
+    .description('serve the model over HTTP and WebSocket (docs/PROTOCOL.md) until stopped')
+    .usage('[options]')
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async (_options, command: Command) => {
+      const { serveCommand: build } = await import('./serve-config/command.js');
+      const { serve } = await import('./commands/serve.js');
+      await build(serve).copyInheritedSettings(command).parseAsync(command.args, { from: 'user' });
+    });
 }
 
 function keysCommand(program: Command): Command {

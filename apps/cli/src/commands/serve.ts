@@ -1,64 +1,60 @@
-import type { Logger } from '@stet/server';
+import { isStetError } from '@stet/backend';
 import { onInterrupt } from '../interrupt.js';
-import { type EngineChoice, openEngine } from '../open-engine.js';
+import { createLog } from '../log.js';
+import { openEngine } from '../open-engine.js';
+import { EXIT_FAILED } from '../report-error.js';
+import type { ServeConfig } from '../serve-config/serve-config.js';
+import { chosenSettings, type Setting } from '../serve-config/settings.js';
 import { readServerKeys, reloadKeysOnHangup } from '../server-keys.js';
 
-export interface ServeOptions extends EngineChoice {
-  readonly host: string;
-  readonly port: number;
-  /** MiB. */
-  readonly kvMemory?: number;
-  readonly maxRunning?: number;
-  readonly maxWaiting?: number;
-  readonly allowOrigin?: readonly string[];
-  /** A file of keys. */
-  readonly keys?: string;
-  readonly verbose?: boolean;
-}
+type Log = ReturnType<typeof createLog>;
 
 /** `stet serve`: until ctrl-C or SIGTERM, which drain; the second one ends at once. */
-export async function serve(options: ServeOptions): Promise<void> {
-  const { host, port, kvMemory, maxRunning, maxWaiting, allowOrigin, keys: file } = options;
-  const { STET_API_KEY: apiKey } = process.env;
-  const sources = { ...(file !== undefined && { file }), ...(apiKey !== undefined && { apiKey }) };
+export async function serve(config: ServeConfig, settings: readonly Setting[]): Promise<void> {
+  const log = createLog(config.logLevel, config.logFormat);
+  log.info(chosenSettings(settings), 'options; all others have their defaults (--print-config)');
   const interrupt = onInterrupt();
   try {
-    const { createServer } = await import('@stet/server');
-    const keys = await readServerKeys(sources);
-    await using engine = await openEngine(options, {
-      ...(kvMemory !== undefined && { kv: { memoryBytes: kvMemory * 2 ** 20 } }),
-      limits: { ...(maxRunning !== undefined && { maxRunning }), ...(maxWaiting !== undefined && { maxWaiting }) },
-      signal: interrupt.signal,
-    });
-    await using server = await createServer({
-      engine,
-      host,
-      port,
-      ...(keys && { keys }),
-      ...(allowOrigin && { allowedOrigins: allowOrigin }),
-      ...(options.verbose && { logger: stderrLogger }),
-    });
-    const { model, backend, device, memory } = engine.info;
-    console.error(`${model} on ${backend} (${device}), ${mebibytes(memory.kvBytes)} MiB of K/V`);
-    console.log(`listening on ${server.url} (stream: ${server.url.replace(/^http/, 'ws')}/v1/stream)`);
-    const access = keys ? `keys: ${keys.length}, read again at SIGHUP` : 'loopback only: there are no API keys';
-    console.error(`${access}. ctrl-C drains and stops, twice stops at once.`);
-    const hangup = keys && reloadKeysOnHangup(server, sources, (line) => console.error(line));
-    await fired(interrupt.signal);
-    hangup?.dispose();
-    console.error('draining');
+    await run(config, log, interrupt.signal);
   } catch (error) {
-    if (!interrupt.signal.aborted) throw error;
+    if (interrupt.signal.aborted) return;
+    // Whoever reads JSON gets nothing else.
+    if (config.logFormat !== 'json') throw error;
+    log.error({ err: error, ...(isStetError(error) && { hint: error.hint }) }, 'the server failed');
+    process.exitCode = EXIT_FAILED;
   } finally {
     interrupt.dispose();
   }
 }
 
-const stderrLogger: Logger = { info: log('info'), warn: log('warn'), error: log('error') };
-
-function log(level: string): Logger['info'] {
-  return (fields, message) =>
-    console.error(JSON.stringify({ time: new Date().toISOString(), level, message, ...fields }));
+async function run(config: ServeConfig, log: Log, signal: AbortSignal): Promise<void> {
+  const { host, port, allowedOrigins, metrics, serverLimits, keys: file } = config;
+  // As everywhere, a variable that is empty is not set.
+  const apiKey = process.env.STET_API_KEY || undefined;
+  const sources = { ...(file !== undefined && { file }), ...(apiKey !== undefined && { apiKey }) };
+  const { createServer } = await import('@stet/server');
+  const keys = await readServerKeys(sources);
+  await using engine = await openEngine(config.choice, {
+    kv: config.kv,
+    prefixCache: config.prefixCache,
+    onDeviceLost: config.onDeviceLost,
+    limits: config.engineLimits,
+    signal,
+  });
+  await using server = await createServer({
+    ...{ engine, host, port, metrics, limits: serverLimits, logger: log },
+    ...(keys && { keys }),
+    ...(allowedOrigins && { allowedOrigins }),
+  });
+  const { model, backend, device, memory } = engine.info;
+  log.info(`${model} on ${backend} (${device}), ${mebibytes(memory.kvBytes)} MiB of K/V`);
+  console.log(`listening on ${server.url} (stream: ${server.url.replace(/^http/, 'ws')}/v1/stream)`);
+  const access = keys ? `keys: ${keys.length}, read again at SIGHUP` : 'loopback only: there are no API keys';
+  log.info(`${access}. ctrl-C drains and stops, twice stops at once.`);
+  const hangup = keys && reloadKeysOnHangup(server, sources, (line) => log.info(line));
+  await fired(signal);
+  hangup?.dispose();
+  log.info('draining');
 }
 
 function mebibytes(bytes: number): string {
