@@ -1,4 +1,6 @@
 import { defineConfig } from 'tsup';
 import { packageBuild } from '../tsup.base.ts';
 
-export default defineConfig(packageBuild({ main: 'src/main.ts' }, { dts: false }));
+export default defineConfig(
+  packageBuild({ main: 'src/main.ts', 'load-server': 'src/load/server-process.ts' }, { dts: false }),
+);

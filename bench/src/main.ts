@@ -1,8 +1,10 @@
 import { Console } from 'node:console';
+import { measureChaos } from './chaos.js';
 import { measureDeterminism } from './determinism.js';
 import { measureForward } from './forward.js';
 import { measureKernels } from './kernels.js';
 import { measureLatency } from './latency.js';
+import { measureLoad } from './load.js';
 import { measureModels } from './models.js';
 import { parseCommandLine, usage } from './options.js';
 import { measurePeers } from './peers.js';
@@ -23,6 +25,8 @@ const benchmarks = {
   sampler: measureSampler,
   latency: measureLatency,
   models: measureModels,
+  load: measureLoad,
+  chaos: measureChaos,
 };
 type Name = keyof typeof benchmarks;
 
@@ -40,5 +44,9 @@ if (options.save) {
   const { section = name } = result;
   output.log(`saved ${writeResult(section, result, loadBefore)}`);
   writeReadme(section, result, loadBefore);
+}
+if (result.failure !== undefined) {
+  console.error(result.failure);
+  process.exitCode = 1;
 }
 if (options.json) console.log(JSON.stringify(result.json ?? result));

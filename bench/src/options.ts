@@ -24,6 +24,13 @@ export interface BenchOptions {
   readonly llamaBench?: string;
   /** Files that they run, by name. */
   readonly llamaModels: ReadonlyMap<string, string>;
+  /** Of `load` and `chaos`: clients at once, and requests of all of them. */
+  readonly sockets?: number;
+  readonly requests?: number;
+  /** Share of the requests that are deterministic, 0 to 1. */
+  readonly deterministic?: number;
+  /** A server that runs already, in place of one of its own. */
+  readonly url?: string;
 }
 
 export interface CommandLine {
@@ -33,6 +40,7 @@ export interface CommandLine {
 
 export const usage =
   '[--save] [--json] [--quick] [--model PATH] [--threads N] [--rounds N] [--backend cpu|webgpu] [--rows N,N…] ' +
+  '[--sockets N] [--requests N] [--deterministic SHARE] [--url http://HOST:PORT] ' +
   '[--llama-bench FOLDER] [--llama-model NAME=FILE]… [--models FOLDER]';
 
 const DEFAULT_THREADS = 2;
@@ -53,6 +61,10 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       rows: { type: 'string' },
       'llama-bench': { type: 'string' },
       'llama-model': { type: 'string', multiple: true },
+      sockets: { type: 'string' },
+      requests: { type: 'string' },
+      deterministic: { type: 'string' },
+      url: { type: 'string' },
     },
     allowPositionals: true,
   });
@@ -63,6 +75,9 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     rows,
     'llama-bench': llamaBench,
     'llama-model': llamaModels = [],
+    sockets,
+    requests,
+    deterministic,
     ...rest
   } = values;
   if (positionals.length > 1) throw new Error(`one benchmark at a time, not ${positionals.join(' and ')}`);
@@ -76,6 +91,9 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       ...(rows !== undefined && { rows: rowCounts(rows) }),
       ...(llamaBench !== undefined && { llamaBench }),
       llamaModels: new Map(llamaModels.map(namedFile)),
+      ...(sockets !== undefined && { sockets: count('sockets', sockets) }),
+      ...(requests !== undefined && { requests: count('requests', requests) }),
+      ...(deterministic !== undefined && { deterministic: share('deterministic', deterministic) }),
     },
   };
 }
@@ -83,6 +101,12 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
 function count(name: string, text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1) throw new Error(`--${name} is a positive integer, not ${text}`);
+  return value;
+}
+
+function share(name: string, text: string): number {
+  const value = Number(text);
+  if (text === '' || !(value >= 0 && value <= 1)) throw new Error(`--${name} is a number from 0 to 1, not ${text}`);
   return value;
 }
 

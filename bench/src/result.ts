@@ -15,6 +15,8 @@ export interface BenchResult {
   readonly tables?: readonly string[];
   /** All figures, for programs: the last line of `--json`, and in the results. */
   readonly json?: object;
+  /** What was not as it must be, where a benchmark checks what it gets; the program then ends with 1. */
+  readonly failure?: string;
 }
 
 /** Runnable processes of the last minute. Taken before a benchmark, it says what else the machine had to do. */
@@ -27,7 +29,7 @@ export function writeResult(name: string, result: BenchResult, loadBefore: numbe
   const file = new URL(`../results/${name}.json`, import.meta.url);
   const machine = { cpu: cpus()[0]?.model.trim(), cores: cpus().length, node: process.version, loadBefore };
   const date = today();
-  const { json, tables: _, section: __, ...told } = result;
+  const { json, tables: _, section: __, failure: ___, ...told } = result;
   writeFileSync(
     file,
     `${JSON.stringify({ benchmark: name, date, machine, ...told, ...(json && { figures: json }) }, null, 2)}\n`,

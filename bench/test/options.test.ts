@@ -21,7 +21,20 @@ describe('the command line', () => {
     });
   });
 
+  it('takes how much load there is', () => {
+    const args = ['load', '--sockets', '9', '--requests', '70', '--deterministic', '0', '--url', 'http://[::1]:1'];
+    expect(parseCommandLine(args).options).toMatchObject({
+      sockets: 9,
+      requests: 70,
+      deterministic: 0,
+      url: 'http://[::1]:1',
+    });
+  });
+
   it('refuses what it does not understand', () => {
+    for (const share of ['', '1.1', '-1', 'half'])
+      expect(() => parseCommandLine([`--deterministic=${share}`])).toThrow(/--deterministic is a number from 0 to 1/);
+    expect(() => parseCommandLine(['--sockets', '0'])).toThrow(/--sockets is a positive integer/);
     expect(() => parseCommandLine(['--threads', '0'])).toThrow(/positive integer/);
     expect(() => parseCommandLine(['--rounds', 'many'])).toThrow(/positive integer/);
     expect(() => parseCommandLine(['--backend', 'reference'])).toThrow(/cpu, webgpu, not reference/);
