@@ -12,9 +12,10 @@ export function buildProgram(): Command {
     .showHelpAfterError('hint: `stet --help` and `stet COMMAND --help` list what there is.')
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'error USAGE: ')) })
     .exitOverride();
+  const serve = serveCommand(program);
   const commands = [
     runCommand(),
-    serveCommand(),
+    serve,
     keysCommand(program),
     pullCommand(),
     inspectCommand(),
@@ -22,6 +23,8 @@ export function buildProgram(): Command {
     demoCommand(),
   ];
   for (const command of commands) program.addCommand(command.copyInheritedSettings(program));
+  // Its arguments, --help among them, are for the command that is built when it runs.
+  serve.helpOption(false).allowUnknownOption().allowExcessArguments();
   return program;
 }
 
@@ -48,18 +51,16 @@ function runCommand(): Command {
 }
 
 /** Its many options are those of the engine and the server, so they are known only once those are loaded. */
-function serveCommand(): Command {
-  return new Command('serve')
-    .description('serve the model over HTTP and WebSocket (docs/PROTOCOL.md) until stopped')
+function serveCommand(program: Command): Command {
+  const command = new Command('serve')
+    .description('serve the model over HTTP and WebSocket until stopped; `stet serve --help` lists the options')
     .usage('[options]')
-    .helpOption(false)
-    .allowUnknownOption()
-    .allowExcessArguments()
-    .action(async (_options, command: Command) => {
+    .action(async () => {
       const { serveCommand: build } = await import('./serve-config/command.js');
       const { serve } = await import('./commands/serve.js');
-      await build(serve).copyInheritedSettings(command).parseAsync(command.args, { from: 'user' });
+      await build(serve).copyInheritedSettings(program).parseAsync(command.args, { from: 'user' });
     });
+  return command;
 }
 
 function keysCommand(program: Command): Command {

@@ -46,7 +46,7 @@ describe.skipIf(!isBuilt)(title, () => {
       [['run', 'x', '--backend', 'reference', '--repetition-penalty', '0'], /^error STET_ERR_BAD_REQUEST: repetitionP/],
       [['run', 'x', '--policy', 'direct', '--window', '4'], /^error STET_ERR_UNSUPPORTED: --window .* not of direct/],
       [['run', 'x', '--backend', 'reference', '--max-tokens', '2000'], /^error STET_ERR_CONTEXT_LENGTH: /],
-      [['serve', '--backend', 'reference', '--host', '0.0.0.0'], /^error STET_ERR_UNSUPPORTED: host 0\.0\.0\.0/],
+      [['serve', '--backend', 'reference', '--host', '0.0.0.0'], /^error STET_ERR_UNSUPPORTED: host 0\.0\.0\.0/m],
     ];
     const expectAll = async (cases: [string[], RegExp][], code: number) => {
       for (const [args, stderr] of cases) {
