@@ -82,9 +82,10 @@ async function runRound(
   url: string,
   tally: LoadTally,
 ): Promise<void> {
-  const mix = new RequestMix(deterministic);
-  const end = Math.floor((requests * (round + 1)) / rounds);
-  let next = Math.floor((requests * round) / rounds);
+  const perRound = Math.ceil(requests / rounds);
+  const mix = new RequestMix(deterministic, perRound);
+  const end = Math.min(requests, perRound * (round + 1));
+  let next = perRound * round;
   const clients = await Promise.all(
     Array.from({ length: sockets }, (_, index): LoadClient | Promise<LoadClient> =>
       index % EVENTS_EVERY === EVENTS_EVERY - 1 ? new EventsClient(url) : WebSocketClient.connect(url),
@@ -135,7 +136,7 @@ function resultOf(workload: Workload, info: ServerInfo, tally: LoadTally, busyMs
     ...info,
     workload:
       `${requests} requests by ${sockets} clients in ${rounds} rounds, each client one request after the other, a tenth of the clients ` +
-      `over server-sent events and the others over WebSockets; ${deterministic * 100} % deterministic; half greedy, half at ` +
+      `over server-sent events and the others over WebSockets; ${deterministic * 100} % deterministic, the same in every round; half greedy, half at ` +
       'temperature 0.8, top-p 0.95; prompts of 40 to 400 characters, 8 to 128 tokens of output',
     rows,
     tables: [markdownTable(rows), markdownTable([costRow(json, costs.memory)])],

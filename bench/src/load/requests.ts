@@ -13,28 +13,28 @@ export interface LoadRequest {
   };
 }
 
-/** Different deterministic requests: each comes again and again, and its answer must be the same every time. */
-const VARIANTS = 16;
 const PROMPT_CHARACTERS = { least: 40, most: 400 };
 const OUTPUT_TOKENS = { least: 8, most: 128 };
 
-/** Requests 0, 1, 2, … of a run, the same in every run. */
+/**
+ * Requests 0, 1, 2, … of a run, the same in every run. A deterministic request comes again after `period` requests, when the
+ * prefix cache has long forgotten it: its answer must be the same, and to compute it takes as long as the first time.
+ */
 export class RequestMix {
   readonly #texts = textNames.map(readText);
 
   /** `deterministicShare`: 0 to 1. */
-  constructor(private readonly deterministicShare: number) {}
+  constructor(
+    private readonly deterministicShare: number,
+    private readonly period: number,
+  ) {}
 
   request(index: number): LoadRequest {
-    const uniform = seededUniform(index);
+    const place = index % this.period;
+    const uniform = seededUniform(place);
     const deterministic = uniform() < this.deterministicShare;
-    return deterministic ? this.variant(Math.floor(uniform() * VARIANTS)) : this.#make(`o${index}`, uniform, false);
-  }
-
-  /** One of the deterministic requests. */
-  variant(index: number): LoadRequest {
-    const variant = index % VARIANTS;
-    return this.#make(`d${variant}`, seededUniform(1_000_003 + variant), true);
+    if (deterministic) return this.#make(`deterministic ${place}`, uniform, true);
+    return this.#make(`ordinary ${index}`, seededUniform(1_000_003 + index), false);
   }
 
   #make(key: string, uniform: () => number, deterministic: boolean): LoadRequest {

@@ -117,7 +117,7 @@ class OtherReaders {
 
   async #read(index: number): Promise<void> {
     const client = await WebSocketClient.connect(this.url);
-    const mix = new RequestMix(0);
+    const mix = new RequestMix(0, 1);
     for (let request = index; this.#state === 'running'; request += OTHERS) {
       const { phase } = this;
       const { gapsMs } = await client.ask(mix.request(request));

@@ -8,38 +8,46 @@ import { LoadTally } from '../../src/load/tally.js';
 const answer: LoadAnswer = { tokenCount: 3, text: 'abc', hash: 'h', firstTokenMs: 4, gapsMs: [1, 2] };
 
 describe('the requests of a load', () => {
-  it('are the same in every run, with the asked share of deterministic ones, which come again', () => {
-    const mix = new RequestMix(0.25);
-    const requests = Array.from({ length: 2000 }, (_, index) => mix.request(index));
-    expect(requests.slice(0, 50)).toEqual(
-      Array.from({ length: 50 }, (_, index) => new RequestMix(0.25).request(index)),
-    );
+  const first = (share: number, count: number) => {
+    const mix = new RequestMix(share, 500);
+    return Array.from({ length: count }, (_, index) => mix.request(index));
+  };
+
+  it('are the same in every run, with the asked share of deterministic ones, which alone come again', () => {
+    const requests = first(0.25, 2000);
+    expect(requests).toEqual(first(0.25, 2000));
     const deterministic = requests.filter(({ request }) => request.deterministic);
     expect(deterministic.length).toBeGreaterThan(400);
     expect(deterministic.length).toBeLessThan(600);
-    const byKey = new Map(deterministic.map(({ key, request }) => [key, request]));
-    expect(byKey.size).toBe(16);
-    for (const { key, request } of deterministic) expect(request).toEqual(byKey.get(key));
-    expect(requests.some(({ request }) => request.temperature === 0)).toBe(true);
-    expect(requests.some(({ request }) => request.temperature === 0.8)).toBe(true);
-    expect(new Set(requests.map(({ request }) => request.maxTokens)).size).toBe(121);
+    for (const [index, { key, request }] of requests.slice(0, 1500).entries()) {
+      const later = requests[index + 500]!;
+      expect(later.request.deterministic).toBe(request.deterministic);
+      expect(later.key === key).toBe(request.deterministic);
+      expect(JSON.stringify(later.request) === JSON.stringify(request)).toBe(request.deterministic);
+    }
+    expect(new Set(requests.map(({ key }) => key)).size).toBe(2000 - (deterministic.length * 3) / 4);
+  });
+
+  it('are half greedy, which is said in full, and of every length', () => {
+    const requests = first(0, 2000).map(({ request }) => request);
+    const greedy = requests.filter(({ temperature }) => temperature === 0).length;
+    expect(greedy).toBeGreaterThan(900);
+    expect(greedy).toBeLessThan(1100);
+    expect(requests.filter(({ temperature }) => temperature === 0.8).length).toBe(2000 - greedy);
+    expect(new Set(requests.map(({ maxTokens }) => maxTokens)).size).toBe(121);
   });
 
   it('are all of one kind where the share says so', () => {
-    for (const [share, expected] of [
-      [0, false],
-      [1, true],
-    ] as const)
-      for (let index = 0; index < 100; index++)
-        expect(new RequestMix(share).request(index).request.deterministic).toBe(expected);
+    expect(first(0, 100).every(({ request }) => !request.deterministic)).toBe(true);
+    expect(first(1, 100).every(({ request }) => request.deterministic)).toBe(true);
   });
 });
 
 describe('the tally of a load', () => {
   it('tells ordinary from deterministic traffic', () => {
     const tally = new LoadTally();
-    tally.add(new RequestMix(0).request(1), answer);
-    tally.add(new RequestMix(1).request(1), { ...answer, firstTokenMs: 9, gapsMs: [7] });
+    tally.add(new RequestMix(0, 9).request(1), answer);
+    tally.add(new RequestMix(1, 9).request(1), { ...answer, firstTokenMs: 9, gapsMs: [7] });
     expect(tally.figures('ordinary')).toMatchObject({ requests: 1, tokens: 3, ttftMs: { p50: 4 }, gapMs: { max: 2 } });
     expect(tally.figures('deterministic')).toMatchObject({ ttftMs: { p99: 9 }, gapMs: { count: 1, p90: 7 } });
     expect([tally.tokens, tally.isClean]).toEqual([6, true]);
@@ -47,7 +55,7 @@ describe('the tally of a load', () => {
 
   it('finds equal deterministic requests with other answers, and lets ordinary ones differ', () => {
     const tally = new LoadTally();
-    const [same, ordinary] = [new RequestMix(1).variant(3), new RequestMix(0).request(3)];
+    const [same, ordinary] = [new RequestMix(1, 9).request(3), new RequestMix(0, 9).request(3)];
     for (const request of [same, same, ordinary]) tally.add(request, answer);
     tally.add(ordinary, { ...answer, text: 'abd' });
     expect(tally.isClean).toBe(true);
