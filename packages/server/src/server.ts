@@ -42,8 +42,8 @@ const UNAVAILABLE_RETRY_MS = 5_000;
 
 export interface ServerOptions {
   /**
-   * Stays the caller's: the server never closes it. One without OpenAI's calls is served without those routes, and one
-   * that cannot be watched without its metrics.
+   * Stays the caller's: the server never closes it. One without OpenAI's calls is served without those routes; one that
+   * cannot be watched has its totals in the metrics, and nothing of single steps and requests.
    */
   readonly engine: Engine & Partial<OpenAiCalls> & Partial<ObservableEngine>;
   /** Who may connect: whoever has one of these keys. Without, everybody who can reach the server, on loopback alone. */

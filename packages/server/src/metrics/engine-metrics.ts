@@ -81,7 +81,6 @@ export class EngineMetrics implements EngineObserver {
     this.#tokens.inc({ kind: 'cached', mode }, stats.cachedTokens);
     this.#tokens.inc({ kind: 'recomputed', mode }, stats.recomputedTokens);
     if (stats.cachedTokens > 0) this.#prefixHits.inc();
-    // One that ended without a step waited all its time.
     this.#queue.observe({ mode }, stats.queueMs / 1000);
   }
 

@@ -31,7 +31,8 @@ export class ServerMetrics {
 
   constructor(engine: Engine & Partial<ObservableEngine>, gauges: () => ServerGauges) {
     const registers = [this.#registry];
-    this.#stopObserving = engine.observe?.(new EngineMetrics(this.#registry, engine)) ?? (() => {});
+    const engineMetrics = new EngineMetrics(this.#registry, engine);
+    this.#stopObserving = engine.observe?.(engineMetrics) ?? (() => {});
     this.#answers = new Counter({
       name: 'stet_http_requests_total',
       help: 'HTTP requests that were answered or given up, by route; upgrades that were refused are among them',
