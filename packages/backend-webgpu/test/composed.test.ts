@@ -6,10 +6,10 @@ import { loadModelFolder } from '@stet/model/node';
 import { talesFolder, talesName } from '@stet/tales';
 import { describe, expect, it } from 'vitest';
 import { createWebGpuBackend } from '../src/index.js';
-import { answerFormats, pageCases, shortCases } from './support/answer-cases.js';
+import { answerFormats } from './support/answer-cases.js';
 import { type Answer, answersOf } from './support/answers.js';
 import { expectedOf } from './support/expected.js';
-import { isSoftwareGpu, withoutGpu } from './support/gpu.js';
+import { withoutGpu } from './support/gpu.js';
 import { sharedDevice } from './support/shared-device.js';
 
 const recorded = JSON.parse(readFileSync(new URL('vectors/answers.json', import.meta.url), 'utf8')) as Record<
@@ -17,8 +17,6 @@ const recorded = JSON.parse(readFileSync(new URL('vectors/answers.json', import.
   Answer
 >;
 const cpu = cpuFeatures();
-/** A GPU that is a program on the CPU shares it with the verifier. */
-const cases = isSoftwareGpu ? pageCases : shortCases;
 const without = withoutGpu ?? (cpu.available ? undefined : cpu.reason);
 
 /** Rows that a backend ran, by schedule. */
@@ -65,9 +63,8 @@ describe.skipIf(without)('deterministic requests that WebGPU decodes and the CPU
         // Windows shorter than the outputs, so that most tokens are decoded first.
         policy: dvr({ windowTokens: 5 }),
         company: 'together',
-        cases,
       });
-      expect(answers).toEqual(expectedOf(recorded, format, cases));
+      expect(answers).toEqual(expectedOf(recorded, format));
       expect([onGpu.canonical, onCpu.fast]).toEqual([0, 0]);
       expect(Math.min(onGpu.fast, onCpu.canonical)).toBeGreaterThan(0);
     },

@@ -2,7 +2,7 @@ import type { BackendFactory } from '@stet/backend';
 import { createReferenceBackend } from '@stet/reference';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createWebGpuBackend, WebGpu } from '../src/index.js';
-import { answerFormats, pageCases } from './support/answer-cases.js';
+import { answerFormats } from './support/answer-cases.js';
 import { answersOf } from './support/answers.js';
 import { expectedOf } from './support/expected.js';
 import { openTales } from './support/page-model.js';
@@ -18,7 +18,7 @@ const backends: readonly [string, BackendFactory, 'alone' | 'together'][] = [
 
 describe.each(backends)('deterministic requests to the embedded model, in a page, on the %s', (_, backend, company) => {
   it.each(answerFormats)('are answered as recorded, in %s', async (format) => {
-    const answers = await answersOf(format, { backend, open: openTales, policy: 'direct', company, cases: pageCases });
-    expect(answers).toEqual(expectedOf(recorded, format, pageCases));
+    const answers = await answersOf(format, { backend, open: openTales, policy: 'direct', company });
+    expect(answers).toEqual(expectedOf(recorded, format));
   });
 });

@@ -6,7 +6,7 @@ import { loadModelFolder } from '@stet/model/node';
 import { talesFolder, talesName } from '@stet/tales';
 import { describe, expect, it } from 'vitest';
 import { createWebGpuBackend } from '../src/index.js';
-import { type AnswerCase, answerCases, answerFormats, shortCases } from './support/answer-cases.js';
+import { answerFormats } from './support/answer-cases.js';
 import { type Answer, answersOf } from './support/answers.js';
 import { expectedOf } from './support/expected.js';
 import { withoutGpu } from './support/gpu.js';
@@ -20,17 +20,12 @@ const recorded = JSON.parse(readFileSync(new URL('vectors/answers.json', import.
 const cpu = cpuFeatures();
 
 /** All requests at once, verified in windows as short as the outputs. */
-function answersIn(
-  format: WeightFormat,
-  backend: BackendFactory,
-  cases: readonly AnswerCase[] = answerCases,
-): Promise<Record<string, Answer>> {
+function answersIn(format: WeightFormat, backend: BackendFactory): Promise<Record<string, Answer>> {
   return answersOf(format, {
     backend,
     open: () => loadModelFolder(talesFolder, { name: talesName, format }),
     policy: dvr({ windowTokens: 5 }),
     company: 'together',
-    cases,
   });
 }
 
@@ -50,7 +45,7 @@ describe('deterministic requests to the embedded model', () => {
     const gpu = sharedDevice();
     it.each(answerFormats)('are answered by it as recorded, in %s', { timeout: 480_000 }, async (format) => {
       const backend: BackendFactory = (load) => createWebGpuBackend({ device: gpu(), selfTest: false })(load);
-      expect(await answersIn(format, backend, shortCases)).toEqual(expectedOf(recorded, format, shortCases));
+      expect(await answersIn(format, backend)).toEqual(expectedOf(recorded, format));
     });
   });
 });

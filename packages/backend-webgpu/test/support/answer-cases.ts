@@ -45,12 +45,6 @@ export const answerCases: readonly AnswerCase[] = [
 
 export const answerFormats: readonly WeightFormat[] = [...new Set(answerCases.map(({ format }) => format))];
 
-/** Without the prompt that takes a GPU on the CPU as long as all the rest. */
-export const shortCases: readonly AnswerCase[] = answerCases.filter(({ name }) => name !== 'long prompt');
-
-/** What a page on such a GPU has time for: an arg-max and a draw in each format. */
-export const pageCases: readonly AnswerCase[] = answerCases.filter(({ name }) => /^(greedy|nucleus)/.test(name));
-
 function generate(name: string, request: GenerateRequest, format: WeightFormat = 'bf16'): AnswerCase {
   return { name, format, kind: 'generate', request: { maxTokens: 8, seed: 1, ...request } };
 }

@@ -29,15 +29,13 @@ export interface AnswerOptions {
   readonly policy: NonNullable<CreateEngineOptions['policy']>;
   /** Whether the requests of an engine are sent one after the other or all at once. */
   readonly company: 'alone' | 'together';
-  /** All by default. */
-  readonly cases?: readonly AnswerCase[];
 }
 
 /** The answers to all cases of a format, by their names. */
 export async function answersOf(format: WeightFormat, options: AnswerOptions): Promise<Record<string, Answer>> {
-  const { backend, open, policy, company, cases: all = answerCases } = options;
+  const { backend, open, policy, company } = options;
   await using engine = await createEngine({ model: open(format), backend, policy, kv: { blockCount: 128 } });
-  const cases = all.filter((one) => one.format === format);
+  const cases = answerCases.filter((one) => one.format === format);
   const answers: Record<string, Answer> = {};
   const note = async (one: AnswerCase): Promise<void> => {
     answers[one.name] = await answer(engine, one);
