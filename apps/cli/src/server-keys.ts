@@ -25,15 +25,15 @@ export async function readServerKeys({ file, apiKey }: KeySources): Promise<read
 export function reloadKeysOnHangup(
   server: Pick<StetServer, 'replaceKeys'>,
   sources: KeySources,
-  report: (line: string) => void,
+  report: (line: string, level: 'info' | 'warn') => void,
 ): { dispose(): void } {
   const reload = async () => {
     try {
       const keys = (await readServerKeys(sources)) ?? [];
       server.replaceKeys(keys);
-      report(`keys reloaded: ${keys.length}`);
+      report(`keys reloaded: ${keys.length}`, 'info');
     } catch (error) {
-      report(`keys not reloaded, the old ones stay: ${isStetError(error) ? error.message : String(error)}`);
+      report(`keys not reloaded, the old ones stay: ${isStetError(error) ? error.message : String(error)}`, 'warn');
     }
   };
   const onHangup = () => void reload();

@@ -51,7 +51,7 @@ async function run(config: ServeConfig, log: Log, signal: AbortSignal): Promise<
   console.log(`listening on ${server.url} (stream: ${server.url.replace(/^http/, 'ws')}/v1/stream)`);
   const access = keys ? `keys: ${keys.length}, read again at SIGHUP` : 'loopback only: there are no API keys';
   log.info(`${access}. ctrl-C drains and stops, twice stops at once.`);
-  const hangup = keys && reloadKeysOnHangup(server, sources, (line) => log.info(line));
+  const hangup = keys && reloadKeysOnHangup(server, sources, (line, level) => log[level](line));
   await fired(signal);
   hangup?.dispose();
   log.info('draining');
