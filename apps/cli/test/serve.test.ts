@@ -22,7 +22,12 @@ async function serve(args: readonly string[], env: Record<string, string> = {}):
   const child = startStet(['serve', ...args], env);
   const outcome = finished(child);
   const listening = new Promise<string>((resolve) => {
-    child.stdout!.on('data', (text) => resolve(/listening on (http:\S+)/.exec(String(text))![1]!));
+    const find = (pattern: RegExp) => (text: unknown) => {
+      const match = pattern.exec(String(text));
+      if (match) resolve(match[1]!);
+    };
+    child.stdout!.on('data', find(/listening on (http:\S+)/));
+    child.stderr!.on('data', find(/"url":"(http:[^"]+)"/));
   });
   const ended = outcome.then(({ stderr }) => Promise.reject(new Error(stderr)));
   const url = await Promise.race([listening, ended]);
@@ -62,7 +67,8 @@ describe.skipIf(!isBuilt)(`${title} serve`, { timeout: 120_000 }, () => {
     expect(await closed).toBe(1001);
     expect(frames.at(-1)!.type).toBe('done');
     expect(frames.flatMap(({ tokens = [] }) => tokens)).toHaveLength(30);
-    const { code, stderr } = await outcome;
+    const { code, stdout, stderr } = await outcome;
+    expect(stdout).toBe('');
     const lines = stderr
       .trimEnd()
       .split('\n')

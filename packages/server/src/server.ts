@@ -20,7 +20,7 @@ import { type AnsweredRequest, type Route, Router } from './http/router.js';
 import { type ServerState, stateRoutes } from './http/state-routes.js';
 import { resolveServerLimits, type ServerLimits } from './limits.js';
 import { type Logger, silentLogger, withFields } from './logger.js';
-import { type MetricsAccess, metricsRoute, resolveMetricsAccess } from './metrics/metrics-route.js';
+import { METRICS_PATH, type MetricsAccess, metricsRoute, resolveMetricsAccess } from './metrics/metrics-route.js';
 import { ServerMetrics } from './metrics/server-metrics.js';
 import { hasOpenAiCalls, type OpenAiCalls } from './openai/calls.js';
 import { openApiRoute } from './openai/openapi.js';
@@ -283,11 +283,12 @@ class StreamServer implements StetServer {
     this.#onAnswered({ requestId, ...route, method: 'GET', status, elapsedMs: 0 });
   }
 
-  /** Routes that everybody may ask are asked all the time, by whoever watches the server; those are only counted. */
+  /** What whoever watches the server asks all the time is only counted. */
   #onAnswered(answered: AnsweredRequest): void {
     this.#metrics?.answered(answered);
     const { access, elapsedMs, ...fields } = answered;
-    if (access === 'keyed') this.#logger.info({ ...fields, ms: Math.round(elapsedMs) }, 'request answered');
+    if (access === 'keyed' && fields.route !== METRICS_PATH)
+      this.#logger.info({ ...fields, ms: Math.round(elapsedMs) }, 'request answered');
   }
 
   #refusal(request: IncomingMessage): JsonResponse | undefined {

@@ -48,7 +48,9 @@ async function run(config: ServeConfig, log: Log, signal: AbortSignal): Promise<
   });
   const { model, backend, device, memory } = engine.info;
   log.info(`${model} on ${backend} (${device}), ${mebibytes(memory.kvBytes)} MiB of K/V`);
-  console.log(`listening on ${server.url} (stream: ${server.url.replace(/^http/, 'ws')}/v1/stream)`);
+  // In JSON the server has logged it, and whoever collects both outputs gets nothing else.
+  if (config.logFormat === 'pretty')
+    console.log(`listening on ${server.url} (stream: ${server.url.replace(/^http/, 'ws')}/v1/stream)`);
   const access = keys ? `keys: ${keys.length}, read again at SIGHUP` : 'loopback only: there are no API keys';
   log.info(`${access}. ctrl-C drains and stops, twice stops at once.`);
   const hangup = keys && reloadKeysOnHangup(server, sources, (line, level) => log[level](line));
