@@ -1,25 +1,11 @@
-// In front of linears of byte formats: their parameters and their inputs, Q15 blocks made by prepare_q15.wgsl.
+// In front of linears of byte formats: their inputs, Q15 blocks made by prepare_q15.wgsl.
 
-struct Params {
-  /// Outputs of the part of W that is bound.
-  outputCount: u32,
-  columns: u32,
-  /// Outputs of W, and where the part's begin among them.
-  stride: u32,
-  firstOutput: u32,
-  hasBias: u32,
-}
-@group(0) @binding(1) var<uniform> params: Params;
 /// [row][block]: two vectors of the high plane, two of the low one; four i8 a word.
 @group(0) @binding(2) var<storage, read> planes: array<vec4<u32>>;
 /// [row][block]: (2^e, z)
 @group(0) @binding(5) var<storage, read> inputScales: array<vec2<f32>>;
 @group(0) @binding(6) var<storage, read> bias: array<f32>;
 @group(0) @binding(7) var<storage, read_write> output: array<f32>;
-
-fn fence4(x: vec4<f32>) -> vec4<f32> {
-  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) ^ vec4<u32>(batch.zero));
-}
 
 fn dot16(a: vec4<u32>, b: vec4<u32>) -> i32 {
   return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w);

@@ -8,20 +8,6 @@
 /// [lane][group][output]
 var<workgroup> sums: array<vec4<f32>, LANES * GROUPS * OUTPUTS>;
 
-fn write_rows(total: vec4<f32>, firstRow: u32, lastRow: u32, n: u32) {
-  if (n >= params.outputCount) {
-    return;
-  }
-  let o = params.firstOutput + n;
-  var values = total;
-  if (params.hasBias == 1u) {
-    values = values + vec4<f32>(bias[o]);
-  }
-  for (var i = 0u; i < 4u && firstRow + i <= lastRow; i++) {
-    output[(firstRow + i) * params.stride + o] = values[i];
-  }
-}
-
 @compute @workgroup_size(OUTPUTS * LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let lastRow = batch.rowCount - 1u;
@@ -68,12 +54,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
     }
   }
-  if (LANES == 1u) {
-    write_rows(total0, firstRow, lastRow, n);
-    if (GROUPS == 2u) {
-      write_rows(total1, firstRow + 4u, lastRow, n);
-    }
-  } else if (lane < GROUPS) {
-    write_rows(total0, firstRow + lane * 4u, lastRow, n);
-  }
+  write_totals(total0, total1, firstRow, lastRow, n, lane);
 }

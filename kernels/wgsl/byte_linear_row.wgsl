@@ -37,9 +37,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   if (lane == 0u && n < params.outputCount) {
     let o = params.firstOutput + n;
-    if (params.hasBias == 1u) {
-      total = total + bias[o];
-    }
-    output[row * params.stride + o] = total;
+    output[row * params.stride + o] = with_bias(total, o);
   }
 }

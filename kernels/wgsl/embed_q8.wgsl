@@ -1,36 +1,21 @@
-// output (rows × columns): rows of a q8 table, q·s, exact. Half a block an invocation. Both schedules.
+// Elements of a q8 table, q·s, exact: half a block at a time.
 
-struct Params {
-  columns: u32,
-  /// The part of the table that is bound begins at this token.
-  firstToken: u32,
-  tokenCount: u32,
-}
-@group(0) @binding(1) var<uniform> params: Params;
-@group(0) @binding(2) var<storage, read> rows: array<vec4<i32>>;
+const SPAN = 16u;
 /// [block][half][token]
 @group(0) @binding(3) var<storage, read> data: array<vec4<u32>>;
 /// [block][token]
 @group(0) @binding(4) var<storage, read> scales: array<f32>;
-@group(0) @binding(5) var<storage, read_write> output: array<f32>;
 
-@compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(global_invocation_id) id: vec3<u32>) {
-  let row = group.y + group.z * 65535u;
-  if (row >= batch.rowCount) {
-    return;
-  }
-  let column = id.x * 16u;
-  let token = u32(rows[row].x) - params.firstToken;
-  if (token >= params.tokenCount || column >= params.columns) {
-    return;
-  }
-  let quants = data[id.x * params.tokenCount + token];
-  let scale = scales[(id.x >> 1u) * params.tokenCount + token];
-  let place = row * params.columns + column;
-  let count = min(16u, params.columns - column);
-  for (var i = 0u; i < count; i++) {
-    let quant = bitcast<i32>(quants[i >> 2u] << (24u - 8u * (i & 3u))) >> 24u;
-    output[place + i] = f32(quant) * scale;
-  }
+struct Elements {
+  quants: vec4<u32>,
+  scale: f32,
+}
+
+fn load_elements(half: u32, token: u32) -> Elements {
+  return Elements(data[half * params.tokenCount + token], scales[(half >> 1u) * params.tokenCount + token]);
+}
+
+fn element_at(elements: Elements, i: u32) -> f32 {
+  let quant = bitcast<i32>(elements.quants[i >> 2u] << (24u - 8u * (i & 3u))) >> 24u;
+  return f32(quant) * elements.scale;
 }

@@ -4,16 +4,6 @@
 // adds up one segment of one output for all rows, and where there are several LANES, lane g joins the segments of rows
 // 4g .. 4g + 3 in order. GROUPS is 1 or 2, LANES 1 or 4.
 
-struct Params {
-  /// Outputs of the part of W that is bound.
-  outputCount: u32,
-  columns: u32,
-  /// Outputs of W, and where the part's begin among them.
-  stride: u32,
-  firstOutput: u32,
-  hasBias: u32,
-}
-@group(0) @binding(1) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> input: array<f32>;
 /// [ceil(columns / 8)][output]
 @group(0) @binding(3) var<storage, read> data: array<vec4<u32>>;
@@ -27,10 +17,6 @@ var<workgroup> tile: array<vec4<f32>, LANES * DEPTH * GROUPS>;
 /// [lane][group][output]
 var<workgroup> sums: array<vec4<f32>, LANES * GROUPS * OUTPUTS>;
 
-fn fence4(x: vec4<f32>) -> vec4<f32> {
-  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) ^ vec4<u32>(batch.zero));
-}
-
 /// The inputs of a column in four rows from `row` on; past the end of rows those of the last one, past the end of columns 0.
 fn inputs_at(row: u32, lastRow: u32, column: u32) -> vec4<f32> {
   if (column >= params.columns) {
@@ -42,20 +28,6 @@ fn inputs_at(row: u32, lastRow: u32, column: u32) -> vec4<f32> {
     r16(input[min(row + 2u, lastRow) * params.columns + column]),
     r16(input[min(row + 3u, lastRow) * params.columns + column]),
   );
-}
-
-fn write_rows(total: vec4<f32>, firstRow: u32, lastRow: u32, n: u32) {
-  if (n >= params.outputCount) {
-    return;
-  }
-  let o = params.firstOutput + n;
-  var values = total;
-  if (params.hasBias == 1u) {
-    values = values + vec4<f32>(bias[o]);
-  }
-  for (var i = 0u; i < 4u && firstRow + i <= lastRow; i++) {
-    output[(firstRow + i) * params.stride + o] = values[i];
-  }
 }
 
 @compute @workgroup_size(OUTPUTS * LANES)
@@ -116,12 +88,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
     }
   }
-  if (LANES == 1u) {
-    write_rows(total0, firstRow, lastRow, n);
-    if (GROUPS == 2u) {
-      write_rows(total1, firstRow + 4u, lastRow, n);
-    }
-  } else if (lane < GROUPS) {
-    write_rows(total0, firstRow + lane * 4u, lastRow, n);
-  }
+  write_totals(total0, total1, firstRow, lastRow, n, lane);
 }

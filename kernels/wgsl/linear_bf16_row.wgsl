@@ -3,16 +3,6 @@
 // A workgroup has one row, OUTPUTS outputs (a power of two) and LANES segments at a time: each invocation adds up one segment
 // of one output, those of the first lane join the segments in order.
 
-struct Params {
-  /// Outputs of the part of W that is bound.
-  outputCount: u32,
-  columns: u32,
-  /// Outputs of W, and where the part's begin among them.
-  stride: u32,
-  firstOutput: u32,
-  hasBias: u32,
-}
-@group(0) @binding(1) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read> input: array<f32>;
 /// [ceil(columns / 8)][output]
 @group(0) @binding(3) var<storage, read> data: array<vec4<u32>>;
@@ -84,9 +74,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   if (lane == 0u && n < params.outputCount) {
     let o = params.firstOutput + n;
-    if (params.hasBias == 1u) {
-      total = total + bias[o];
-    }
-    output[row * params.stride + o] = total;
+    output[row * params.stride + o] = with_bias(total, o);
   }
 }

@@ -1,4 +1,5 @@
 import type { WeightFormat } from '@stet/backend';
+import embed from '../../../../kernels/wgsl/embed.wgsl';
 import embedBf16 from '../../../../kernels/wgsl/embed_bf16.wgsl';
 import embedQ4 from '../../../../kernels/wgsl/embed_q4.wgsl';
 import embedQ8 from '../../../../kernels/wgsl/embed_q8.wgsl';
@@ -7,9 +8,9 @@ import { acrossRows, type KernelCall } from '../program/kernel-call.js';
 import type { DeviceMatrix } from '../weights/device-weight.js';
 
 const kernels: Readonly<Record<WeightFormat, Kernel>> = {
-  bf16: new Kernel('embed_bf16', embedBf16),
-  q8: new Kernel('embed_q8', embedQ8),
-  q4: new Kernel('embed_q4', embedQ4),
+  bf16: new Kernel('embed_bf16', embedBf16 + embed),
+  q8: new Kernel('embed_q8', embedQ8 + embed),
+  q4: new Kernel('embed_q4', embedQ4 + embed),
 };
 
 /** Elements that an invocation writes. */

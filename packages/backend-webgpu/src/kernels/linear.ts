@@ -4,8 +4,10 @@ import byteLinear from '../../../../kernels/wgsl/byte_linear.wgsl';
 import byteLinearRow from '../../../../kernels/wgsl/byte_linear_row.wgsl';
 import linearBf16 from '../../../../kernels/wgsl/linear_bf16.wgsl';
 import linearBf16Row from '../../../../kernels/wgsl/linear_bf16_row.wgsl';
+import linearParams from '../../../../kernels/wgsl/linear_params.wgsl';
 import linearQ4 from '../../../../kernels/wgsl/linear_q4.wgsl';
 import linearQ8 from '../../../../kernels/wgsl/linear_q8.wgsl';
+import linearRows from '../../../../kernels/wgsl/linear_rows.wgsl';
 import { Kernel } from '../device/kernel.js';
 import type { Q15Rows } from '../program/device-model.js';
 import { acrossRows, type BatchSize, type KernelCall, type Workgroups } from '../program/kernel-call.js';
@@ -55,12 +57,12 @@ const kernels: Readonly<Record<WeightFormat, readonly Kernel[]>> = {
   q4: kernelsOf('linear_q4', byteInput + linearQ4 + byteLinearRow, byteInput + linearQ4 + byteLinear),
 };
 
-function kernelsOf(name: string, rowText: string, text: string): Kernel[] {
+function kernelsOf(name: string, rowText: string, rowsText: string): Kernel[] {
   return variants.map(({ kind, rows, outputs, lanes }) => {
     const constants = { OUTPUTS: outputs, LANES: lanes };
     return kind === 'row'
-      ? new Kernel(`${name}_row`, rowText, constants)
-      : new Kernel(`${name}_${kind}`, text, { ...constants, GROUPS: rows / 4 });
+      ? new Kernel(`${name}_row`, linearParams + rowText, constants)
+      : new Kernel(`${name}_${kind}`, linearParams + linearRows + rowsText, { ...constants, GROUPS: rows / 4 });
   });
 }
 
