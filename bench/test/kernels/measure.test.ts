@@ -84,4 +84,4 @@ describe.skipIf(withoutGpu)('the clock of a GPU', () => {
   });
 });
 
-it.skipIf(withoutGpu === undefined)(`no GPU is timed here (${withoutGpu})`, () => {});
+if (withoutGpu !== undefined) it.skip(`no GPU is timed here (${withoutGpu})`, () => {});

@@ -20,4 +20,4 @@ describe.skipIf(withoutAddon)('a composed backend', () => {
   }
 });
 
-it.skipIf(withoutAddon === undefined)(`compositions with the CPU are not tested here (${withoutAddon})`, () => {});
+if (withoutAddon !== undefined) it.skip(`compositions with the CPU are not tested here (${withoutAddon})`, () => {});

@@ -13,4 +13,4 @@ describe.skipIf(withoutAddon)('the CPU backend', () => {
   }
 });
 
-it.skipIf(withoutAddon === undefined)(`the CPU backend is not tested here (${withoutAddon})`, () => {});
+if (withoutAddon !== undefined) it.skip(`the CPU backend is not tested here (${withoutAddon})`, () => {});

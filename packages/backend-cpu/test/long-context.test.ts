@@ -53,7 +53,7 @@ describe('rope tables', () => {
   });
 });
 
-it.skipIf(withoutAddon === undefined)(`long contexts are not tested here (${withoutAddon})`, () => {});
+if (withoutAddon !== undefined) it.skip(`long contexts are not tested here (${withoutAddon})`, () => {});
 
 describe.skipIf(withoutAddon)('a model of a long context', () => {
   it('has the bits of the reference at its last position', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createCpuOpRunner } from '../src/index.js';
 import { isas, withoutAddon } from './support/machine.js';
 
-it.skipIf(withoutAddon === undefined)(`scales of q8 are not tested here (${withoutAddon})`, () => {});
+if (withoutAddon !== undefined) it.skip(`scales of q8 are not tested here (${withoutAddon})`, () => {});
 
 /** One output of 64 inputs, in two blocks; the second has the scale and quants given. */
 function linear(quant: number, scale: number): OpCase {

@@ -125,7 +125,7 @@ const cases: Readonly<Record<OpCase['kind'], fc.Arbitrary<OpCase>>> = {
 
 afterAll(() => reference.close());
 
-it.skipIf(withoutAddon === undefined)(`kernels on random shapes are not tested here (${withoutAddon})`, () => {});
+if (withoutAddon !== undefined) it.skip(`kernels on random shapes are not tested here (${withoutAddon})`, () => {});
 
 describe.each(isas)('%s kernels on random shapes', (isa) => {
   const canonical = createCpuOpRunner({ isa });

@@ -20,7 +20,7 @@ const firstBlock = 18;
 /** So far away that nothing is mapped there. */
 const absent = 2 ** 30;
 
-it.skipIf(withoutAddon === undefined)(`windows are not tested here (${withoutAddon})`, () => {});
+if (withoutAddon !== undefined) it.skip(`windows are not tested here (${withoutAddon})`, () => {});
 
 describe.each(isas)('a window on %s', (isa) => {
   let folder: string;

@@ -71,4 +71,4 @@ describe.skipIf(without)('deterministic requests that WebGPU decodes and the CPU
   );
 });
 
-it.skipIf(without === undefined)(`WebGPU and the CPU are not composed here (${without})`, () => {});
+if (without !== undefined) it.skip(`WebGPU and the CPU are not composed here (${without})`, () => {});

@@ -45,4 +45,4 @@ describe.skipIf(withoutGpu)('the WebGPU backend', () => {
   });
 });
 
-it.skipIf(withoutGpu === undefined)(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});
+if (withoutGpu !== undefined) it.skip(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});

@@ -54,7 +54,7 @@ describe.skipIf(withoutGpu)('the embedded model on WebGPU', () => {
   );
 });
 
-it.skipIf(withoutGpu === undefined)(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});
+if (withoutGpu !== undefined) it.skip(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});
 
 /** Logits of a prompt fed at once and of tokens fed one by one. */
 async function logitsOf(

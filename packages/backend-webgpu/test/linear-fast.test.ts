@@ -80,7 +80,7 @@ describe.skipIf(withoutGpu)('fast linears', () => {
   });
 });
 
-it.skipIf(withoutGpu === undefined)(`fast linears are not tested here (${withoutGpu})`, () => {});
+if (withoutGpu !== undefined) it.skip(`fast linears are not tested here (${withoutGpu})`, () => {});
 
 describe('the shape of a fast linear', () => {
   it('is one of its row shapes, and every one of them is somebody’s', () => {

@@ -7,4 +7,4 @@ describe.skipIf(withoutGpu)('the WebGPU backend', () => {
   testOps(() => createWebGpuOpRunner(testGpu), { name: 'canonical kernels' });
 });
 
-it.skipIf(withoutGpu === undefined)(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});
+if (withoutGpu !== undefined) it.skip(`the WebGPU backend is not tested here (${withoutGpu})`, () => {});
