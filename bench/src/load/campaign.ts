@@ -215,8 +215,9 @@ function knownRequest(index: number, promptCharacters: number): Known['request']
   };
 }
 
-function sideRequest({ request, moment }: Incident, side: number): GenerateRequest {
-  return { prompt: `${moment} ${request} ${side}`, maxTokens: 20 + (request % 60), ignoreEos: true };
+/** Without more credit it never ends by itself: only whoever loses it can free it. */
+function sideRequest({ request, moment }: Incident, side: number): GenerateRequest & { readonly credit: number } {
+  return { prompt: `${moment} ${request} ${side}`, maxTokens: 400, ignoreEos: true, credit: 20 + (request % 60) };
 }
 
 function describe(end: StreamEnd): string {

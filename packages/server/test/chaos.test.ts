@@ -9,6 +9,8 @@ import { toyEngine } from './support/toy-engine.js';
 
 const MISMATCH_RATE = 0.25;
 const CLIENTS = 12;
+/** Without more credit it never ends by itself: only whoever loses it can free it. */
+const ENDLESS = { maxTokens: 400, ignoreEos: true, credit: 30 };
 const idleStats = { sockets: 0, streams: 0, unsentBytes: 0, detachedStreams: 0, keptBytes: 0 };
 
 /** How far an answer has come when its connection breaks. */
@@ -92,7 +94,7 @@ class Chaos {
     const which = (random >>> 8) % requests.length;
     const socket = await this.connect();
     for (let side = 0; side < (random >>> 12) % 3; side++)
-      socket.send({ type: 'generate', id: `side ${side}`, prompt: `side ${index} ${side}`, maxTokens: 60 });
+      socket.send({ type: 'generate', id: `side ${side}`, prompt: `side ${index} ${side}`, ...ENDLESS });
     const stream = new ObservedStream();
     socket.streams.set('a', stream);
     socket.send({ type: 'generate', id: 'a', ...requests[which] });
