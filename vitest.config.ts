@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig } from 'vitest/config';
 import { chromiumArgs, findChromium } from './scripts/webgpu/chromium.mjs';
 import { vulkanEnv } from './scripts/webgpu/vulkan.mjs';
@@ -15,6 +16,8 @@ export default defineConfig(async (): Promise<ViteUserConfig> => {
   const chromium = findChromium();
   return {
     test: {
+      // One file a core; by itself vitest would leave one idle.
+      maxWorkers: availableParallelism(),
       coverage: { provider: 'v8', include: ['packages/*/src/**/*.ts'], reporter: ['text', 'json-summary'] },
       projects: [nodeProject(), ...(chromium ? [await browserProject(chromium)] : [])],
     },
