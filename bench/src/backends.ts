@@ -1,6 +1,7 @@
 import { assertNever, type BackendFactory } from '@stet/backend';
 import { createCpuBackend } from '@stet/backend-cpu';
 import { createWebGpuBackend, WebGpu } from '@stet/backend-webgpu';
+import { allowSoftwareGpu } from './software-gpu.js';
 
 export const benchBackends = ['cpu', 'webgpu'] as const;
 export type BenchBackend = (typeof benchBackends)[number];
@@ -17,6 +18,7 @@ export async function openBackends(name: BenchBackend): Promise<BackendSource> {
     case 'cpu':
       return { create: createCpuBackend(), close: () => {} };
     case 'webgpu': {
+      allowSoftwareGpu();
       const device = await WebGpu.open();
       return { create: createWebGpuBackend({ device }), close: () => device.close() };
     }

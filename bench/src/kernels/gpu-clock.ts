@@ -1,5 +1,6 @@
 import { createWebGpuBackend, findGpu, WebGpu } from '@stet/backend-webgpu';
 import type { BackendSource } from '../backends.js';
+import { allowSoftwareGpu } from '../software-gpu.js';
 import { type Clock, wallClock } from './clock.js';
 
 /** Passes that one forward can have: copies of its results interrupt them. */
@@ -18,6 +19,7 @@ export interface TimedBackends extends BackendSource {
  * forward, without submission and reading back. Elsewhere the clock is wall time. The backends do not test themselves.
  */
 export async function openTimedWebGpu(): Promise<TimedBackends> {
+  allowSoftwareGpu();
   // Dawn rounds timestamps to 100 µs unless it is told not to; a page has no such choice.
   const gpu = await findGpu({ dawn: ['disable-dawn-features=timestamp_quantization'] });
   let clock: Clock = wallClock;

@@ -60,7 +60,7 @@ export class WebGpu {
     const adapter = await gpu.requestAdapter({ powerPreference });
     if (!adapter) {
       throw unavailable(
-        'WebGPU is there, but no adapter: update the graphics driver; on Linux without a GPU install chromium and libvulkan1 and set VK_ICD_FILENAMES to the swiftshader file',
+        'WebGPU is there, but no adapter: update the graphics driver; on Debian without a GPU install chromium and libvulkan1 and set VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json',
       );
     }
     for (const [name, needed] of Object.entries(NEEDED_LIMITS)) {

@@ -1,0 +1,9 @@
+import { vulkanEnv } from '../../scripts/webgpu/vulkan.mjs';
+
+/** Where there is no GPU, lets Dawn find Vulkan on the CPU, and says so. */
+export function allowSoftwareGpu(): void {
+  const env = vulkanEnv();
+  if (Object.keys(env).length === 0) return;
+  Object.assign(process.env, env);
+  console.error('note: there is no GPU here, WebGPU runs on SwiftShader, a program on the CPU');
+}
