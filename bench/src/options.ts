@@ -24,6 +24,8 @@ export interface BenchOptions {
   readonly llamaBench?: string;
   /** Files that they run, by name. */
   readonly llamaModels: ReadonlyMap<string, string>;
+  /** llama.cpp's `llama-server`. */
+  readonly llamaServer?: string;
   /** Of `load` and `chaos`: clients at once, and requests of all of them. */
   readonly sockets?: number;
   readonly requests?: number;
@@ -41,7 +43,7 @@ export interface CommandLine {
 export const usage =
   '[--save] [--json] [--quick] [--model PATH] [--threads N] [--rounds N] [--backend cpu|webgpu] [--rows N,N…] ' +
   '[--sockets N] [--requests N] [--deterministic SHARE] [--url http://HOST:PORT] ' +
-  '[--llama-bench FOLDER] [--llama-model NAME=FILE]… [--models FOLDER]';
+  '[--llama-bench FOLDER] [--llama-model NAME=FILE]… [--llama-server PROGRAM] [--models FOLDER]';
 
 const DEFAULT_THREADS = 2;
 
@@ -61,6 +63,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       rows: { type: 'string' },
       'llama-bench': { type: 'string' },
       'llama-model': { type: 'string', multiple: true },
+      'llama-server': { type: 'string' },
       sockets: { type: 'string' },
       requests: { type: 'string' },
       deterministic: { type: 'string' },
@@ -75,6 +78,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     rows,
     'llama-bench': llamaBench,
     'llama-model': llamaModels = [],
+    'llama-server': llamaServer,
     sockets,
     requests,
     deterministic,
@@ -91,6 +95,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       ...(rows !== undefined && { rows: rowCounts(rows) }),
       ...(llamaBench !== undefined && { llamaBench }),
       llamaModels: new Map(llamaModels.map(namedFile)),
+      ...(llamaServer !== undefined && { llamaServer }),
       ...(sockets !== undefined && { sockets: count('sockets', sockets) }),
       ...(requests !== undefined && { requests: count('requests', requests) }),
       ...(deterministic !== undefined && { deterministic: share('deterministic', deterministic) }),

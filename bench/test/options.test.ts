@@ -14,6 +14,12 @@ describe('the command line', () => {
     });
   });
 
+  it("takes llama.cpp's server", () => {
+    expect(parseCommandLine(['peers', '--llama-server', 'bin/llama-server']).options).toMatchObject({
+      llamaServer: 'bin/llama-server',
+    });
+  });
+
   it('takes a backend and rows, which it sorts', () => {
     expect(parseCommandLine(['kernels', '--backend', 'webgpu', '--rows', '64,1,8,64'])).toEqual({
       name: 'kernels',
