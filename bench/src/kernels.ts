@@ -1,7 +1,7 @@
-import { formatsOf, NUMERICS_ID, weightFormats } from '@stet/backend';
+import { formatsOf, NUMERICS_ID, StetError, weightFormats } from '@stet/backend';
 import { createCpuBackend } from '@stet/backend-cpu';
 import { loadModelPath } from '@stet/model/node';
-import type { BenchBackend } from './backends.js';
+import type { StudyBackend } from './backends.js';
 import { wallClock } from './kernels/clock.js';
 import { openTimedWebGpu, type TimedBackends } from './kernels/gpu-clock.js';
 import { isUnsupported, type KernelTiming, measureProbe } from './kernels/measure.js';
@@ -75,7 +75,9 @@ export async function measureKernels(options: BenchOptions): Promise<BenchResult
 }
 
 /** Tests of kernels are no part of what is timed: `stet doctor` and every other load make them. */
-async function openTimed(name: BenchBackend, threads: number): Promise<TimedBackends> {
+async function openTimed(name: StudyBackend, threads: number): Promise<TimedBackends> {
+  if (name !== 'cpu' && name !== 'webgpu')
+    throw new StetError('STET_ERR_UNSUPPORTED', `kernels are timed with --backend cpu or webgpu, not ${name}`);
   if (name === 'webgpu') return openTimedWebGpu();
   return { create: createCpuBackend({ threads, selfTest: false }), clock: wallClock, close: () => {} };
 }

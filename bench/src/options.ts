@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type BenchBackend, benchBackends } from './backends.js';
+import { type FastMode, fastModes, type StudyBackend, studyBackends } from './backends.js';
 
 /** What follows the name of a benchmark. Each takes what it knows and leaves the rest. */
 export interface BenchOptions {
@@ -17,7 +17,9 @@ export interface BenchOptions {
   readonly threads: number;
   readonly rounds?: number;
   /** What runs the model, where a benchmark has a choice; the CPU by default. */
-  readonly backend?: BenchBackend;
+  readonly backend?: StudyBackend;
+  /** The fast schedule of the CPU backend, where a scenario runs on it. */
+  readonly fast?: FastMode;
   /** Rows of a batch, ascending. */
   readonly rows?: readonly number[];
   /** The folder with llama.cpp's own programs. */
@@ -33,16 +35,29 @@ export interface BenchOptions {
   readonly deterministic?: number;
   /** A server that runs already, in place of one of its own. */
   readonly url?: string;
+  /** Of scenarios: what all that is drawn comes from. */
+  readonly seed?: number;
+  /** Of online scenarios: requests per second, ascending. */
+  readonly qps?: readonly number[];
+  /** Conversations in ShareGPT's JSON. */
+  readonly dataset?: string;
+  /** Where the report is written. */
+  readonly out?: string;
+  /** Begin anew where an interrupted run would go on. */
+  readonly fresh?: boolean;
 }
 
 export interface CommandLine {
   readonly name: string | undefined;
+  /** What else has no option in front of it. */
+  readonly files: readonly string[];
   readonly options: BenchOptions;
 }
 
 export const usage =
-  '[--save] [--json] [--quick] [--model PATH] [--threads N] [--rounds N] [--backend cpu|webgpu] [--rows N,N…] ' +
+  '[--save] [--json] [--quick] [--model PATH] [--threads N] [--rounds N] [--backend cpu|webgpu|webgpu+cpu|reference] [--rows N,N…] ' +
   '[--sockets N] [--requests N] [--deterministic SHARE] [--url http://HOST:PORT] ' +
+  '[--fast native|batch-shaped] [--seed N] [--qps N,N…] [--dataset FILE] [--out FOLDER] [--fresh] ' +
   '[--llama-bench FOLDER] [--llama-model NAME=FILE]… [--llama-server PROGRAM] [--models FOLDER]';
 
 const DEFAULT_THREADS = 2;
@@ -68,6 +83,13 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       requests: { type: 'string' },
       deterministic: { type: 'string' },
       url: { type: 'string' },
+      fast: { type: 'string' },
+      seed: { type: 'string' },
+      qps: { type: 'string' },
+      dataset: { type: 'string' },
+      out: { type: 'string' },
+      fresh: { type: 'boolean' },
+      compare: { type: 'boolean' },
     },
     allowPositionals: true,
   });
@@ -82,23 +104,31 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     sockets,
     requests,
     deterministic,
+    fast,
+    seed,
+    qps,
+    compare,
     ...rest
   } = values;
-  if (positionals.length > 1) throw new Error(`one benchmark at a time, not ${positionals.join(' and ')}`);
+  const [name, ...files] = compare ? ['compare', ...positionals] : positionals;
   return {
-    name: positionals[0],
+    name,
+    files,
     options: {
       ...rest,
       threads: threads === undefined ? DEFAULT_THREADS : count('threads', threads),
       ...(rounds !== undefined && { rounds: count('rounds', rounds) }),
-      ...(backend !== undefined && { backend: benchBackend(backend) }),
-      ...(rows !== undefined && { rows: rowCounts(rows) }),
+      ...(backend !== undefined && { backend: oneOf('backend', studyBackends, backend) }),
+      ...(rows !== undefined && { rows: ascending('rows', rows, count) }),
       ...(llamaBench !== undefined && { llamaBench }),
       llamaModels: new Map(llamaModels.map(namedFile)),
       ...(llamaServer !== undefined && { llamaServer }),
       ...(sockets !== undefined && { sockets: count('sockets', sockets) }),
       ...(requests !== undefined && { requests: count('requests', requests) }),
       ...(deterministic !== undefined && { deterministic: share('deterministic', deterministic) }),
+      ...(fast !== undefined && { fast: oneOf('fast', fastModes, fast) }),
+      ...(seed !== undefined && { seed: count('seed', seed) }),
+      ...(qps !== undefined && { qps: ascending('qps', qps, rate) }),
     },
   };
 }
@@ -115,15 +145,21 @@ function share(name: string, text: string): number {
   return value;
 }
 
-function benchBackend(text: string): BenchBackend {
-  const found = benchBackends.find((name) => name === text);
-  if (!found) throw new Error(`--backend is one of ${benchBackends.join(', ')}, not ${text}`);
+function rate(name: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && Number.isFinite(value))) throw new Error(`--${name} has positive numbers, not ${text}`);
+  return value;
+}
+
+function oneOf<T extends string>(name: string, values: readonly T[], text: string): T {
+  const found = values.find((value) => value === text);
+  if (found === undefined) throw new Error(`--${name} is one of ${values.join(', ')}, not ${text}`);
   return found;
 }
 
-function rowCounts(text: string): number[] {
-  const counts = text.split(',').map((one) => count('rows', one));
-  return [...new Set(counts)].sort((a, b) => a - b);
+function ascending(name: string, text: string, parse: (name: string, text: string) => number): number[] {
+  const values = text.split(',').map((one) => parse(name, one));
+  return [...new Set(values)].sort((a, b) => a - b);
 }
 
 function namedFile(text: string): [string, string] {

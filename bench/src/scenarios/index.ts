@@ -1,0 +1,5 @@
+import type { Scenario } from '../study/scenario.js';
+import { forward } from './forward.js';
+
+/** In the order of the report. */
+export const scenarios: readonly Scenario[] = [forward];

@@ -1,0 +1,36 @@
+import type { Backend, BackendLoad } from '@stet/backend';
+import type { EngineLimits, StetEngine } from '@stet/engine';
+import type { Study } from './study.js';
+import type { StudyModel } from './study-model.js';
+
+/** An engine of the study's model and backend. Equal specs share one. */
+export interface EngineSpec {
+  /** `dvr`, or an object for a window of another size. */
+  readonly policy:
+    | 'auto'
+    | 'direct'
+    | 'dvr'
+    | { readonly dvr: { readonly windowTokens: number; readonly maxHoldMs?: number } };
+  /** `off` by default: prompts come again in every round, and nothing of them may be left. */
+  readonly prefixCache?: 'on' | 'off';
+  readonly limits?: Partial<EngineLimits>;
+  /** Share of the fast rows whose likeliest token is exchanged for another, 0 .. 1. */
+  readonly mismatchRate?: number;
+}
+
+export type BackendSize = Pick<BackendLoad, 'blockSize' | 'blockCount' | 'maxRows'>;
+
+/** What the units of a study measure with. */
+export interface StudyContext {
+  readonly study: Study;
+  /** The model's texts as tokens, and its sizes. */
+  readonly model: StudyModel;
+  /** Fires when the run is interrupted: what waits for long ends early then. What a unit returns after it is not kept. */
+  readonly signal: AbortSignal;
+  /** Opened by the first call and kept until its scenario has ended. */
+  engine(spec: EngineSpec): Promise<StetEngine>;
+  /** The study's backend by itself, with the model on it; opened and kept likewise. */
+  backend(size: BackendSize): Promise<Backend>;
+  /** A line above the progress bar. */
+  log(line: string): void;
+}
