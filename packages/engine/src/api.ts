@@ -156,6 +156,8 @@ export interface EngineInfo {
   readonly fingerprint: string;
   readonly contextLength: number;
   readonly vocabSize: number;
+  /** Whether the model takes `messages`; without a template it goes on with a `prompt` only. */
+  readonly chatTemplate: 'present' | 'none';
   /**
    * What a deterministic answer depends on: `portable`, the model alone; `fixed-shape`, the device and the backend's shape
    * too. `none`: deterministic requests are refused.

@@ -19,6 +19,7 @@ export function engineInfo(
     fingerprint: fingerprintOf(model, info),
     contextLength: info.contextLength,
     vocabSize: info.vocabSize,
+    chatTemplate: model.chatTemplate ? 'present' : 'none',
     deterministic: info.canonical,
     guarantee: GUARANTEES[info.canonical],
     numerics: info.numerics ?? 'none',

@@ -15,6 +15,7 @@ import { checkOrigins, isLoopbackHost } from './hosts.js';
 import { CrossOrigin } from './http/cors.js';
 import { retryAfter } from './http/headers.js';
 import { createHttpServer } from './http/http-server.js';
+import { Pages } from './http/pages.js';
 import { httpError, type JsonResponse, notFound, pathOf, refuseUpgrade } from './http/responses.js';
 import { type AnsweredRequest, type Route, Router } from './http/router.js';
 import { type ServerState, stateRoutes } from './http/state-routes.js';
@@ -57,6 +58,11 @@ export interface ServerOptions {
   readonly allowedOrigins?: readonly string[];
   /** Who may read `/metrics`. `auto`, the default: everybody on a loopback host, else whoever has a key. */
   readonly metrics?: MetricsAccess;
+  /**
+   * A folder whose files are served at `/` to everybody who can reach the server, where no route of the protocol is.
+   * Names that begin with a dot, or have other characters than letters, digits and `._~@-`, are not served.
+   */
+  readonly pages?: string;
   /** Silent by default. */
   readonly logger?: Logger;
 }
@@ -92,7 +98,9 @@ export interface StetServer {
  * Rejects with `STET_ERR_UNSUPPORTED` for an option out of range and with `STET_ERR_CONNECTION` when it cannot listen.
  */
 export async function createServer(options: ServerOptions): Promise<StetServer> {
-  const server = new StreamServer(options);
+  const { slowReaderMs } = resolveServerLimits(options.limits);
+  const pages = options.pages === undefined ? undefined : await Pages.open(options.pages, { slowReaderMs });
+  const server = new StreamServer(options, pages);
   await server.listen(options.host ?? DEFAULT_HOST, options.port ?? DEFAULT_PORT);
   return server;
 }
@@ -118,7 +126,8 @@ class StreamServer implements StetServer {
   #heartbeat: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor({ engine, keys, limits, allowedOrigins, logger, host = DEFAULT_HOST, metrics = 'auto' }: ServerOptions) {
+  constructor(options: ServerOptions, pages: Pages | undefined) {
+    const { engine, keys, limits, allowedOrigins, logger, host = DEFAULT_HOST, metrics = 'auto' } = options;
     const metricsAccess = resolveMetricsAccess(metrics, host);
     this.#engine = engine;
     this.#limits = resolveServerLimits(limits);
@@ -142,6 +151,7 @@ class StreamServer implements StetServer {
     this.#authenticator = this.#keys ? new KeyAuthenticator(this.#keys, this.#tickets) : openDoor;
     this.#router = new Router({
       routes: this.#routes(engine, metricsAccess),
+      ...(pages && { pages }),
       authenticator: this.#authenticator,
       crossOrigin: this.#crossOrigin,
       logger: this.#logger,

@@ -23,6 +23,7 @@ describe('the HTTP routes', () => {
       guarantee: 'portable',
       selfTest: 'passed',
       contextLength: 1024,
+      chatTemplate: 'none',
     });
     const head = await fetch(`${server.url}/health`, { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([200, '']);

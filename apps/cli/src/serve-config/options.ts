@@ -60,6 +60,7 @@ export const serveOptions: readonly ServeOption[] = [
     env: 'STET_KEYS_FILE',
   }),
   reach.list('allowOrigin', 'origins whose pages may connect (default: pages of this machine)', 'origin'),
+  reach.boolean('playground', 'serve a page to chat with the model at / (default: on a loopback host)'),
   model.text('model', 'a folder in Hugging Face layout, a .gguf file, org/name[:file] once pulled, or tales', 'path', {
     default: 'tales',
   }),

@@ -1,6 +1,6 @@
 import { assert } from '@stet/backend';
 import { defaultLimits, type EngineLimits, type KvOptions } from '@stet/engine';
-import { defaultServerLimits, type MetricsAccess, type ServerLimits } from '@stet/server';
+import { defaultServerLimits, isLoopbackHost, type MetricsAccess, type ServerLimits } from '@stet/server';
 import type { LogFormat, LogLevel } from '../log.js';
 import type { EngineChoice } from '../open-engine.js';
 import type { OptionValue } from './option.js';
@@ -13,6 +13,8 @@ export interface ServeConfig {
   /** A file of keys. */
   readonly keys?: string;
   readonly allowedOrigins?: readonly string[];
+  /** Whether the playground is served at `/`. */
+  readonly playground: boolean;
   readonly choice: EngineChoice;
   readonly onDeviceLost: 'recreate' | 'fail';
   readonly kv: KvOptions;
@@ -44,6 +46,7 @@ export function serveConfig(settings: readonly Setting[]): ServeConfig {
     port: need('port'),
     ...may<'keys', string>('keys', 'keys'),
     ...may<'allowedOrigins', readonly string[]>('allowedOrigins', 'allowOrigin'),
+    playground: (values.get('playground') as boolean | undefined) ?? isLoopbackHost(need('host')),
     choice: {
       model: need('model'),
       format: need('format'),

@@ -3,6 +3,7 @@ import { type Authenticator, isRefusal, type Principal } from '../auth/principal
 import type { Logger } from '../logger.js';
 import type { CrossOrigin } from './cors.js';
 import { securityHeaders } from './headers.js';
+import type { Pages } from './pages.js';
 import { httpError, type JsonResponse, notFound, pathOf, sendJson } from './responses.js';
 
 /** One HTTP request on its way through the server. */
@@ -45,6 +46,8 @@ const STATUS_GONE = 499;
 
 export interface RouterOptions {
   readonly routes: readonly Route[];
+  /** Answer where no route does. */
+  readonly pages?: Pages;
   readonly authenticator: Authenticator;
   readonly crossOrigin: CrossOrigin;
   readonly logger: Logger;
@@ -99,7 +102,7 @@ export class Router {
       return httpError(403, 'STET_ERR_FORBIDDEN_ORIGIN', 'pages of this origin may not ask');
     setHeaders(response, crossOrigin.headers(request));
     const path = pathOf(request);
-    const routes = this.options.routes.filter((route) => matches(route.path, path));
+    const routes = await this.#routesAt(path);
     if (routes.length === 0) return notFound(request);
     this.#routeOf.set(response, routes[0]!);
     if (request.method === 'OPTIONS') {
@@ -118,6 +121,13 @@ export class Router {
       return route.access === 'keyed' ? principal : route.handle({ ...arrival, principal: nobody });
     if (!response.destroyed) this.#open.set(response, principal);
     return route.handle({ ...arrival, principal });
+  }
+
+  async #routesAt(path: string): Promise<Route[]> {
+    const routes = this.options.routes.filter((route) => matches(route.path, path));
+    if (routes.length > 0) return routes;
+    const page = await this.options.pages?.find(path);
+    return page === undefined ? [] : [page];
   }
 
   #report({ method = '' }: IncomingMessage, response: ServerResponse, requestId: string, elapsedMs: number): void {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { withReadDeadline } from './read-deadline.js';
 
 export interface SseLimits {
   /** How long the client may leave what was written unread before its connection is destroyed. */
@@ -39,7 +40,9 @@ export class SseWriter {
     clearInterval(this.#ping);
     if (this.#response.destroyed) return;
     const response = this.#response;
-    await this.#withDeadline((resolve) => response.once('finish', resolve).end(eventOf(data)));
+    await withReadDeadline(response, this.#limits.slowReaderMs, (resolve) =>
+      response.once('finish', resolve).end(eventOf(data)),
+    );
   }
 
   #sendPing(): void {
@@ -47,21 +50,9 @@ export class SseWriter {
   }
 
   #drained(): Promise<void> {
-    return this.#withDeadline((resolve) => this.#response.once('drain', resolve));
-  }
-
-  #withDeadline(begin: (resolve: () => void) => void): Promise<void> {
-    const response = this.#response;
-    return new Promise((resolve) => {
-      const deadline = setTimeout(() => response.destroy(), this.#limits.slowReaderMs);
-      const settle = () => {
-        clearTimeout(deadline);
-        response.off('close', settle).off('drain', settle).off('finish', settle);
-        resolve();
-      };
-      response.once('close', settle);
-      begin(settle);
-    });
+    return withReadDeadline(this.#response, this.#limits.slowReaderMs, (resolve) =>
+      this.#response.once('drain', resolve),
+    );
   }
 }
 

@@ -42,9 +42,10 @@ function ready({ isClosing, health, info }: ServerState): JsonResponse {
 }
 
 /** A backend that promises portable bits has reproduced the golden vectors when it was loaded, or there would be none. */
-function readyBody({ model, backend, fingerprint, numerics, guarantee, contextLength }: EngineInfo): object {
+function readyBody(info: EngineInfo): object {
+  const { model, backend, fingerprint, numerics, guarantee, contextLength, chatTemplate } = info;
   const selfTest = guarantee === 'portable' ? 'passed' : 'none';
-  return { model, backend, fingerprint, numerics, guarantee, selfTest, contextLength };
+  return { model, backend, fingerprint, numerics, guarantee, selfTest, contextLength, chatTemplate };
 }
 
 function upgradeRequired(): JsonResponse {

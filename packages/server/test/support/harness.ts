@@ -25,7 +25,7 @@ afterEach(async () => {
 export async function serve(
   engineOptions: ScriptedEngineOptions = {},
   limits: Partial<ServerLimits> = {},
-  serverOptions: Pick<ServerOptions, 'allowedOrigins' | 'host' | 'keys'> = {},
+  serverOptions: Pick<ServerOptions, 'allowedOrigins' | 'host' | 'keys' | 'pages'> = {},
 ): Promise<Harness> {
   const engine = new ScriptedEngine(engineOptions);
   const logged: Harness['logged'] = [];

@@ -46,6 +46,7 @@ export class ScriptedEngine implements Engine {
       fingerprint: 'scripted-1',
       contextLength: this.#options.contextLength,
       vocabSize: 1000,
+      chatTemplate: 'none',
       deterministic: 'portable',
       guarantee: 'portable',
       numerics: 'scripted',
