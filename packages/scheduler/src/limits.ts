@@ -10,7 +10,7 @@ export interface SchedulerLimits {
   readonly fastBudget: number;
   /** Rows of a step's canonical batch. */
   readonly canonicalBudget: number;
-  /** Rows of a step that prefill may take from one batch: it bounds how long a prompt delays the tokens of others. */
+  /** Rows of prompts in a step beside others, in both batches together: it bounds how long they delay the tokens of others. */
   readonly prefillBudget: number;
   /** Rows of a step that tell log-probabilities of prompts: it bounds the logits of its result. Fixed shapes have their own bound. */
   readonly scoreBudget: number;
@@ -23,7 +23,7 @@ export const DEFAULT_LIMITS: SchedulerLimits = {
   maxRunning: 256,
   fastBudget: 512,
   canonicalBudget: 512,
-  prefillBudget: 128,
+  prefillBudget: 192,
   scoreBudget: 64,
   draftTokens: 16,
 };

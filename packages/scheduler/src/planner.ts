@@ -121,23 +121,23 @@ function addDecodes(draft: StepDraft, decoding: readonly Sequence[], budget: num
 }
 
 /**
- * Chunks of prompts, first come first served; beside other rows they are bounded, so that tokens keep flowing. Rows that
- * tell log-probabilities of the prompt are bounded always: each has all its logits in the step's result.
+ * Chunks of prompts, first come first served: both batches share a bound beside other rows, so that tokens keep flowing and
+ * no kind of prompt overtakes the other. Rows that tell log-probabilities of the prompt are bounded always: each has all
+ * its logits in the step's result.
  */
 function addPrefill(draft: StepDraft, prefilling: readonly Sequence[], limits: SchedulerLimits): void {
-  const share = draft.rowCount > 0 ? limits.prefillBudget : Number.POSITIVE_INFINITY;
-  const left = { fast: Math.min(share, draft.room('fast')), canonical: Math.min(share, draft.room('canonical')) };
+  let left = draft.rowCount > 0 ? limits.prefillBudget : Number.POSITIVE_INFINITY;
   let scoresLeft = limits.scoreBudget;
   for (const sequence of prefilling) {
     const schedule: Schedule = sequence.kind === 'deterministic' ? 'canonical' : 'fast';
     const start = sequence.kind === 'deterministic' ? sequence.canonicalCount : sequence.kvCount;
     const { outputFrom } = sequence;
     const scorable = sequence.isScored ? Number.POSITIVE_INFINITY : outputFrom - start + scoresLeft;
-    const rowCount = Math.min(sequence.settledCount - start, left[schedule], scorable);
+    const rowCount = Math.min(sequence.settledCount - start, left, draft.room(schedule), scorable);
     if (rowCount <= 0) continue;
     if (!sequence.isScored) scoresLeft -= Math.max(0, start + rowCount - outputFrom);
     draft.add(sequence, schedule, { start, rowCount, outputFrom, wants: wanted(sequence, schedule) });
-    left[schedule] -= rowCount;
+    left -= rowCount;
   }
 }
 

@@ -65,6 +65,29 @@ describe('fairness of the two kinds', () => {
     expect(endedAfter).toBeLessThan(45);
     checkAnswers(rig, [lone, ...crowd]);
   });
+
+  it('gives their prompts one turn each, in the order they came', async () => {
+    const rig = await Rig.create({
+      load: { blockCount: 400 },
+      config: { limits: { maxRunning: 64, fastBudget: 64, canonicalBudget: 64, prefillBudget: 16 } },
+    });
+    const beside = request({ kind: 'ordinary', maxTokens: 100 });
+    rig.add(beside);
+    await rig.step();
+    const prompts = flood('ordinary').slice(0, 40);
+    const crowd = prompts.map((one, i): SequenceRequest => (i % 5 === 4 ? { ...one, kind: 'deterministic' } : one));
+    for (const one of crowd) {
+      rig.clock.advance(1);
+      rig.add(one);
+    }
+    const order: string[] = [];
+    await rig.run(() => {
+      for (const { id } of crowd) if (rig.outcome(id).tokens.length > 0 && !order.includes(id)) order.push(id);
+    });
+    const overtaken = crowd.map(({ id }, i) => i - order.indexOf(id));
+    expect(Math.max(...overtaken)).toBeLessThanOrEqual(1);
+    checkAnswers(rig, [beside, ...crowd]);
+  });
 });
 
 describe('a request after another', () => {

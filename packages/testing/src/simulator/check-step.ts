@@ -37,20 +37,14 @@ export function checkPlannedStep(planned: PlannedStep, swarm: Swarm, mayRun: (id
   });
 }
 
-/** Beside other rows prompts have a budget of their own in each batch, so that tokens keep flowing. */
+/** Beside other rows prompts have one budget for both batches, so that tokens keep flowing; a fixed shape bounds its own. */
 function checkPromptRows({ runs }: PlannedStep, swarm: Swarm): void {
   const isPrompt = ({ sequence }: PlannedRun) => sequence.phase === 'prefill';
   if (runs.every(isPrompt)) return;
-  for (const schedule of ['fast', 'canonical'] as const) {
-    if (schedule === 'canonical' && swarm.canonicalShape) continue;
-    const prompts = runs.filter((run) => run.schedule === schedule && isPrompt(run));
-    const rowCount = prompts.reduce((sum, run) => sum + run.rowCount, 0);
-    const { prefillBudget } = swarm.limits;
-    must(
-      rowCount <= prefillBudget,
-      `${rowCount} rows of prompts in the ${schedule} batch, ${prefillBudget} are allowed`,
-    );
-  }
+  const bounded = runs.filter((run) => isPrompt(run) && !(run.schedule === 'canonical' && swarm.canonicalShape));
+  const rowCount = bounded.reduce((sum, run) => sum + run.rowCount, 0);
+  const { prefillBudget } = swarm.limits;
+  must(rowCount <= prefillBudget, `${rowCount} rows of prompts beside others, ${prefillBudget} are allowed`);
 }
 
 function checkBudget(name: string, batch: Batch | undefined, budget: number): void {
