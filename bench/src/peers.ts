@@ -3,33 +3,37 @@ import { type DeterminismCost, determinismCost, determinismRows } from './determ
 import { type FormatCase, formatCases } from './formats.js';
 import { markdownTable } from './models/markdown.js';
 import type { BenchOptions } from './options.js';
-import { type Contender, takeTurns } from './peers/contender.js';
-import { llamaCpp } from './peers/llama-cpp.js';
-import { type NodeLlamaCpp, startNodeLlamaCpp, whyNoNodeLlamaCpp } from './peers/node-llama-cpp.js';
+import { takeTurns } from './peers/contender.js';
+import { type CrowdOptions, crowdsOf } from './peers/crowds.js';
+import { type DistinctAnswers, distinctAnswersRow, findDistinctAnswers } from './peers/distinct-answers.js';
+import { answerersOf, type Field, openField } from './peers/field.js';
 import { type Figures, figureRow, figuresOf, type Ratios, ratiosOf } from './peers/report.js';
-import { engineName, openStetModels, type StetModels, stetContenders } from './peers/stet-contenders.js';
-import { PREFILL_TOKENS, PROMPT_TOKENS, workloadsOf } from './peers/workloads.js';
+import { engineName } from './peers/stet-contenders.js';
+import { workloadsOf } from './peers/workloads.js';
 import { type BenchResult, machineLoad } from './result.js';
 import { readText } from './texts.js';
 
-/** Tokens of a decode run, and rounds. */
-const SIZES = { quick: { outputTokens: 64, rounds: 3 }, full: { outputTokens: 128, rounds: 9 } } as const;
+/** Tokens of a decode run and of an answer under load, and rounds. */
+const SIZES = {
+  quick: { outputTokens: 24, answerTokens: 48, rounds: 2 },
+  full: { outputTokens: 128, answerTokens: 128, rounds: 9 },
+} as const;
+
+/** Output tokens of a stream, in what deterministic requests cost. */
+const COST_TOKENS = 96;
+
+/** Equal requests of everybody, and what else they meet. */
+const EQUAL_REQUESTS = 50;
+const CROWD_SEED = 9;
 
 /** Load of a machine that has other things to do. */
 const BUSY = 0.5;
 
-/** Who is measured, and who cannot be. */
-interface Field {
-  readonly stet: StetModels;
-  readonly node: NodeLlamaCpp | undefined;
-  readonly contenders: readonly Contender[];
-  /** By name. */
-  readonly skipped: Readonly<Record<string, string>>;
-}
-
 /**
  * Tokens per second of Stet in every format and schedule, through the engine and by the backend alone, against
- * node-llama-cpp on the same file and llama.cpp's own programs on files that are given: one interleaved run, equal threads.
+ * node-llama-cpp on the same file and llama.cpp's own programs on files that are given: one interleaved run, equal threads. Then
+ * how many answers equal requests get while others come and go. `quick` stays with the format that suits the file, beside
+ * bf16 in the second half.
  */
 export async function measurePeers(options: BenchOptions): Promise<BenchResult> {
   const { model, quick, threads } = options;
@@ -37,55 +41,39 @@ export async function measurePeers(options: BenchOptions): Promise<BenchResult> 
   const size = SIZES[quick ? 'quick' : 'full'];
   const rounds = options.rounds ?? size.rounds;
   const { all, own } = await formatCases(model);
-  const workloads = workloadsOf(await tokensOf(model), size.outputTokens);
+  const text = await tokensOf(model);
+  const workloads = workloadsOf(text, size.outputTokens);
+  const crowds: CrowdOptions = { targets: EQUAL_REQUESTS, outputTokens: size.answerTokens, seed: CROWD_SEED };
   const loadBefore = machineLoad();
   if (loadBefore > BUSY)
     console.error(`the machine is busy (load ${loadBefore}): threads that spin, as llama.cpp's do, lose most by it`);
-  const field = await gather(model, all, options);
+  const field = await openField({ ...options, model, formats: quick ? [own] : all, crowds });
   try {
-    const rates = await takeTurns(field.contenders, workloads, rounds, console.error);
+    const { rates, failed } = await takeTurns(field.contenders, workloads, rounds, console.error);
+    for (const [name, reason] of failed) field.skipped.set(name, reason);
     const figures = new Map(Array.from(rates, ([name, byName]) => [name, figuresOf(byName)]));
-    const costs: DeterminismCost[] = [];
-    for (const format of all) {
-      const isOpen = field.stet.opened.some(({ title }) => title === format.title);
-      if (!isOpen || (quick && format !== own)) continue;
-      const outputTokens = quick ? 48 : 96;
-      costs.push(await determinismCost({ model, format, threads, rounds, outputTokens, log: console.error }));
-    }
-    return resultOf({ own, rounds, size, field, figures, costs, loadBefore, options });
+    const costs = quick ? [] : await costsOf(field, all, { model, threads, rounds });
+    const asked = quick ? all.filter((format) => format === own || format.format === 'bf16') : all;
+    const answerers = answerersOf(field, { ...options, model }, asked, crowds);
+    const answers = await findDistinctAnswers(answerers, crowdsOf(text, crowds), console.error);
+    for (const [name, reason] of answers.failed) field.skipped.set(name, reason);
+    return resultOf({ own, rounds, size, field, figures, costs, answers: answers.rows, loadBefore, options });
   } finally {
-    await field.node?.close();
-    for (const { engine } of field.stet.opened) await engine.close();
+    await field.close();
   }
 }
 
-async function gather(
-  model: string,
+async function costsOf(
+  { stet }: Field,
   formats: readonly FormatCase[],
-  { threads, llamaBench, llamaModels }: BenchOptions,
-): Promise<Field> {
-  const programs = llamaBench === undefined ? [] : llamaContenders(model, llamaBench, llamaModels, threads);
-  const skipped: Record<string, string> = {};
-  if (llamaBench === undefined)
-    skipped['llama.cpp'] = 'give --llama-bench FOLDER with llama-bench and llama-batched-bench';
-  const missing = whyNoNodeLlamaCpp(model);
-  if (missing !== undefined) skipped['node-llama-cpp'] = missing;
-  const stet = await openStetModels(model, formats, threads);
-  for (const { title, reason } of stet.skipped) skipped[`stet ${title}`] = reason;
-  for (const [name, reason] of Object.entries(skipped)) console.error(`SKIPPED ${name}: ${reason}`);
-  const node = missing === undefined ? await startNodeLlamaCpp(model, threads) : undefined;
-  const contenders = [...stet.opened.flatMap(stetContenders), ...(node ? [node] : []), ...programs];
-  return { stet, node, contenders, skipped };
-}
-
-function llamaContenders(
-  model: string,
-  folder: string,
-  files: ReadonlyMap<string, string>,
-  threads: number,
-): Contender[] {
-  const named: (readonly [string, string])[] = [['as is', model], ...files];
-  return named.map(([title, file]) => llamaCpp({ folder, model: file, title, threads }));
+  options: { readonly model: string; readonly threads: number; readonly rounds: number },
+): Promise<DeterminismCost[]> {
+  const costs: DeterminismCost[] = [];
+  for (const format of formats) {
+    if (!stet.opened.some(({ title }) => title === format.title)) continue;
+    costs.push(await determinismCost({ ...options, format, outputTokens: COST_TOKENS, log: console.error }));
+  }
+  return costs;
 }
 
 async function tokensOf(path: string): Promise<number[]> {
@@ -103,41 +91,43 @@ interface Found {
   readonly size: (typeof SIZES)[keyof typeof SIZES];
   readonly field: Field;
   readonly figures: ReadonlyMap<string, Figures>;
+  /** None of a quick run. */
   readonly costs: readonly DeterminismCost[];
+  readonly answers: readonly DistinctAnswers[];
   readonly loadBefore: number;
   readonly options: BenchOptions;
 }
 
-function resultOf({ own, rounds, size, field, figures, costs, loadBefore, options }: Found): BenchResult {
+function resultOf({ own, rounds, size, field, figures, costs, answers, loadBefore, options }: Found): BenchResult {
   const rows = Array.from(figures, ([name, found]) => figureRow(name, found));
-  const tables = [
-    markdownTable(rows),
-    markdownTable(ratioRows(field, figures)),
-    markdownTable(costs.flatMap(determinismRows)),
-  ];
+  const ratios = ratiosByName(field, figures);
+  const tables = [rows, ratioRows(ratios), answers.map(distinctAnswersRow), costs.flatMap(determinismRows)];
   const against = field.node && figures.get(field.node.name);
   const ours = figures.get(engineName(own.title, 'fast'));
   const { info } = (field.stet.opened.find(({ title }) => title === own.title) ?? field.stet.opened[0]!).engine;
   return {
     workload:
-      `prefill of ${PREFILL_TOKENS} tokens up to the next token; 1, 8 and 16 greedy streams of ${size.outputTokens} tokens after ` +
-      `prompts of ${PROMPT_TOKENS}; ${options.threads} threads each; median (best) tokens/s of ${rounds} interleaved rounds`,
+      `prefill of 512 tokens, and of 1, 4 and 16 prompts of 128, up to the next token; 1, 4, 8 and 16 greedy streams of ` +
+      `${size.outputTokens} tokens after prompts of 32; ${options.threads} threads each; median (best) tokens/s of ${rounds} ` +
+      `interleaved rounds; ${EQUAL_REQUESTS} equal greedy requests of ${size.answerTokens} tokens among others that come and go`,
     model: info.model,
     fingerprint: info.fingerprint,
     device: info.device,
     rows,
-    tables,
+    tables: tables.filter(({ length }) => length > 0).map(markdownTable),
     json: {
       ...(against &&
         ours && { ratio: ratiosOf(ours, against), of: engineName(own.title, 'fast'), against: field.node?.name }),
-      ratios: allRatios(field, figures),
+      ratios: Object.fromEntries(ratios),
       figures: Object.fromEntries(figures),
-      deterministic: costs,
-      skipped: field.skipped,
+      distinctAnswers: answers,
+      ...(costs.length > 0 && { deterministic: costs }),
+      skipped: Object.fromEntries(field.skipped),
       model: info.model,
       loadBefore,
       threads: options.threads,
       rounds,
+      seed: CROWD_SEED,
       device: info.device,
       ...(field.node && { nodeLlamaCpp: field.node.device }),
     },
@@ -145,24 +135,23 @@ function resultOf({ own, rounds, size, field, figures, costs, loadBefore, option
 }
 
 /** Each of our contenders against each peer. */
-function allRatios(
-  { stet, node }: Field,
+function ratiosByName(
+  { contenders }: Field,
   figures: ReadonlyMap<string, Figures>,
-): Record<string, Record<string, Ratios>> {
-  const isOurs = (name: string): boolean =>
-    stet.opened.some((one) => stetContenders(one).some((ours) => ours.name === name));
-  const peers = [...figures.keys()].filter((name) => name === node?.name || !isOurs(name));
-  const ours = [...figures.keys()].filter(isOurs);
-  return Object.fromEntries(
-    ours.map((name) => [
+): Map<string, Readonly<Record<string, Ratios>>> {
+  const measured = contenders.filter(({ name }) => figures.has(name));
+  const peers = measured.filter(({ kind }) => kind === 'peer');
+  const ours = measured.filter(({ kind }) => kind === 'ours');
+  return new Map(
+    ours.map(({ name }) => [
       name,
-      Object.fromEntries(peers.map((peer) => [peer, ratiosOf(figures.get(name)!, figures.get(peer)!)])),
+      Object.fromEntries(peers.map((peer) => [peer.name, ratiosOf(figures.get(name)!, figures.get(peer.name)!)])),
     ]),
   );
 }
 
-function ratioRows(field: Field, figures: ReadonlyMap<string, Figures>) {
-  return Object.entries(allRatios(field, figures)).flatMap(([ours, byPeer]) =>
-    Object.entries(byPeer).map(([against, ratios]) => ({ ours, against, ...ratios })),
+function ratioRows(ratios: ReadonlyMap<string, Readonly<Record<string, Ratios>>>) {
+  return Array.from(ratios).flatMap(([ours, byPeer]) =>
+    Object.entries(byPeer).map(([against, byWorkload]) => ({ ours, against, ...byWorkload })),
   );
 }

@@ -2,10 +2,13 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { assertNever } from '@stet/backend';
 import type { Contender } from './contender.js';
-import { PREFILL_TOKENS, PROMPT_TOKENS, type Workload } from './workloads.js';
+import type { Workload } from './workloads.js';
 
 const run = promisify(execFile);
+/** A program that takes longer is ended. */
+const RUN_MS = 600_000;
 const PROGRAMS = ['llama-bench', 'llama-batched-bench'];
 
 export interface LlamaCppOptions {
@@ -27,7 +30,7 @@ export function llamaCpp({ folder, model, title, threads }: LlamaCppOptions): Co
     if (!existsSync(file)) throw new Error(`there is no ${file}`);
   const program = async (name: string, args: readonly string[]): Promise<string> => {
     try {
-      const { stdout } = await run(join(folder, name), ['-m', model, '-t', `${threads}`, ...args]);
+      const { stdout } = await run(join(folder, name), ['-m', model, '-t', `${threads}`, ...args], { timeout: RUN_MS });
       return stdout;
     } catch (error) {
       const { signal, code, stderr = '' } = error as { signal?: string; code?: number; stderr?: string };
@@ -37,41 +40,32 @@ export function llamaCpp({ folder, model, title, threads }: LlamaCppOptions): Co
   };
   return {
     name: `llama.cpp ${title}`,
-    run: async ({ name, prompts, outputTokens }: Workload) => {
-      switch (name) {
-        case 'prefill512':
-          return parseLlamaBench(await program('llama-bench', [...LLAMA_BENCH, '-p', `${PREFILL_TOKENS}`, '-n', '0']));
-        case 'decode1':
-          return parseLlamaBench(
-            await program('llama-bench', [
-              ...LLAMA_BENCH,
-              '-p',
-              '0',
-              '-n',
-              `${outputTokens}`,
-              '-d',
-              `${PROMPT_TOKENS}`,
-            ]),
-          );
-        case 'decode8':
-        case 'decode16':
-          return parseBatchedBench(
-            await program('llama-batched-bench', batchedArgs(prompts.length, outputTokens)),
-            prompts.length,
-          );
-        default:
-          return name satisfies never;
-      }
-    },
+    kind: 'peer',
+    run: async (workload) =>
+      workload.prompts.length === 1
+        ? parseLlamaBench(await program('llama-bench', oneStreamArgs(workload)))
+        : parseBatchedBench(await program('llama-batched-bench', batchedArgs(workload)), workload),
   };
 }
 
 const LLAMA_BENCH = ['-r', '1', '-o', 'jsonl'];
 
-function batchedArgs(streams: number, outputTokens: number): string[] {
-  const contextTokens = streams * (PROMPT_TOKENS + outputTokens);
-  const shape = ['-npp', `${PROMPT_TOKENS}`, '-ntg', `${outputTokens}`, '-npl', `${streams}`];
-  return ['-c', `${contextTokens}`, ...shape, '--output-format', 'jsonl'];
+function oneStreamArgs({ kind, prompts: [prompt], outputTokens }: Workload): string[] {
+  const promptTokens = `${prompt!.length}`;
+  switch (kind) {
+    case 'prefill':
+      return [...LLAMA_BENCH, '-p', promptTokens, '-n', '0'];
+    case 'decode':
+      return [...LLAMA_BENCH, '-p', '0', '-n', `${outputTokens}`, '-d', promptTokens];
+    default:
+      return assertNever(kind);
+  }
+}
+
+function batchedArgs({ prompts, outputTokens }: Workload): string[] {
+  const [streams, promptTokens] = [prompts.length, prompts[0]!.length];
+  const shape = ['-npp', `${promptTokens}`, '-ntg', `${outputTokens}`, '-npl', `${streams}`];
+  return ['-c', `${streams * (promptTokens + outputTokens)}`, ...shape, '--output-format', 'jsonl'];
 }
 
 /** Tokens per second of the only test of a run of llama-bench with `-o jsonl`. */
@@ -81,11 +75,12 @@ export function parseLlamaBench(stdout: string): number {
   return positive('llama-bench', test.avg_ts);
 }
 
-/** Tokens per second that llama-batched-bench wrote to so many streams, with `--output-format jsonl`. */
-export function parseBatchedBench(stdout: string, streams: number): number {
+/** Tokens per second that llama-batched-bench read from, or wrote to, so many streams, with `--output-format jsonl`. */
+export function parseBatchedBench(stdout: string, { kind, prompts }: Pick<Workload, 'kind' | 'prompts'>): number {
+  const streams = prompts.length;
   const line = jsonLines(stdout).find((entry) => entry.pl === streams);
   if (!line) throw new Error(`llama-batched-bench printed ${stdout.slice(0, 200)}, expected ${streams} streams`);
-  return positive('llama-batched-bench', line.speed_tg);
+  return positive('llama-batched-bench', kind === 'prefill' ? line.speed_pp : line.speed_tg);
 }
 
 function jsonLines(stdout: string): Record<string, unknown>[] {

@@ -3,20 +3,32 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { peersFolder } from '../folders.js';
 import type { Contender } from './contender.js';
+import { MAX_LANES } from './crowds.js';
+import type { Answerer } from './distinct-answers.js';
 import { type RunTimes, rateOf } from './rates.js';
 
+/** Until the process answers a message; one that does not is ended. */
+const ANSWER_MS = 600_000;
 const INSTALL = 'npm ci --prefix bench/peers --ignore-scripts';
 
 type Answer =
   | { readonly kind: 'ready' }
   | { readonly kind: 'loaded'; readonly version: string; readonly device: string }
   | ({ readonly kind: 'ran' } & RunTimes)
+  | { readonly kind: 'answered'; readonly answers: readonly (readonly number[])[] }
   | { readonly kind: 'failed'; readonly message: string };
 
-export interface NodeLlamaCpp extends Contender {
+export interface NodeLlamaCpp extends Contender, Answerer {
   /** What llama.cpp says of itself. */
   readonly device: string;
   close(): Promise<void>;
+}
+
+export interface NodeLlamaCppOptions {
+  readonly model: string;
+  readonly threads: number;
+  /** Of each of the sequences that answer a crowd. */
+  readonly positions: number;
 }
 
 /** Why node-llama-cpp cannot run here, with the line that installs it; undefined where it can. */
@@ -28,7 +40,7 @@ export function whyNoNodeLlamaCpp(model: string): string | undefined {
 }
 
 /** node-llama-cpp in a process of its own, on the file as it is. */
-export async function startNodeLlamaCpp(model: string, threads: number): Promise<NodeLlamaCpp> {
+export async function startNodeLlamaCpp({ model, threads, positions }: NodeLlamaCppOptions): Promise<NodeLlamaCpp> {
   const child = fork(fileURLToPath(new URL('node-llama-cpp.mjs', peersFolder)), {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
@@ -37,10 +49,16 @@ export async function startNodeLlamaCpp(model: string, threads: number): Promise
     const { version, device } = await ask(child, 'loaded', { kind: 'load', model, threads });
     return {
       name: `node-llama-cpp ${version}`,
+      kind: 'peer',
       device,
       run: async (workload) => {
         const { prompts, outputTokens } = workload;
         return rateOf(workload, await ask(child, 'ran', { kind: 'run', prompts, outputTokens }));
+      },
+      answer: async (crowd) => {
+        // One position more than is written, as in a run.
+        const room = { sequences: MAX_LANES, contextTokens: positions + 1 };
+        return (await ask(child, 'answered', { kind: 'answer', crowd, ...room })).answers;
       },
       close: () => end(child),
     };
@@ -66,6 +84,7 @@ async function expect<Kind extends Answer['kind']>(_child: ChildProcess, kind: K
 function nextAnswer(child: ChildProcess): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const settle = () => {
+      clearTimeout(timer);
       child.off('message', onMessage);
       child.off('exit', onExit);
       child.off('error', onError);
@@ -82,6 +101,11 @@ function nextAnswer(child: ChildProcess): Promise<Answer> {
       settle();
       reject(error);
     };
+    const timer = setTimeout(() => {
+      settle();
+      child.kill('SIGKILL');
+      reject(new Error(`node-llama-cpp's process was silent for ${ANSWER_MS / 1000} seconds`));
+    }, ANSWER_MS);
     child.on('message', onMessage);
     child.on('exit', onExit);
     child.on('error', onError);

@@ -8,10 +8,10 @@ export interface RunTimes {
 }
 
 /** Tokens per second of what a workload is about: of the prompt up to the first output token, or of all streams while all of them write. */
-export function rateOf({ prompts, outputTokens }: Workload, { startMs, arrivals }: RunTimes): number {
+export function rateOf({ kind, prompts, outputTokens }: Workload, { startMs, arrivals }: RunTimes): number {
   if (arrivals.length !== prompts.length || arrivals.some((times) => times.length !== outputTokens))
     throw new Error(`a run gave ${arrivals.map((times) => times.length)} tokens, expected ${outputTokens} a stream`);
-  if (outputTokens === 1) {
+  if (kind === 'prefill') {
     const promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
     return (promptTokens * 1000) / (Math.max(...arrivals.map(([first]) => first!)) - startMs);
   }

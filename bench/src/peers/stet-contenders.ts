@@ -52,18 +52,24 @@ async function openStetModel(path: string, { title, format }: FormatCase, thread
   return { title, engine, backend };
 }
 
-/** Both schedules of a model, through the engine and by the backend alone. */
-export function stetContenders({ title, engine, backend }: StetModel): Contender[] {
-  return (['fast', 'canonical'] as const).flatMap((schedule): Contender[] => [
-    {
-      name: engineName(title, schedule),
-      run: async (workload) => rateOf(workload, await generateAll(engine, workload, schedule)),
-    },
-    {
-      name: `${engineName(title, schedule)}, forward alone`,
-      run: async (workload) => rateOf(workload, await forwardAll(backend, workload, schedule)),
-    },
-  ]);
+const SCHEDULES = ['fast', 'canonical'] as const satisfies readonly (keyof Step)[];
+
+/** Both schedules of a model, through the engine. */
+export function engineContenders({ title, engine }: StetModel): Contender[] {
+  return SCHEDULES.map((schedule) => ({
+    name: engineName(title, schedule),
+    kind: 'ours',
+    run: async (workload) => rateOf(workload, await generateAll(engine, workload, schedule)),
+  }));
+}
+
+/** Both schedules of a model, by the backend alone. */
+export function forwardContenders({ title, backend }: StetModel): Contender[] {
+  return SCHEDULES.map((schedule) => ({
+    name: `${engineName(title, schedule)}, forward alone`,
+    kind: 'ours',
+    run: async (workload) => rateOf(workload, await forwardAll(backend, workload, schedule)),
+  }));
 }
 
 export function engineName(title: string, schedule: keyof Step): string {

@@ -1,43 +1,56 @@
 /** What a contender does: it reads the prompts, all at once, and writes so many tokens to each. */
 export interface Workload {
   readonly name: WorkloadName;
-  /** Streams of token ids. */
+  /** What is measured: reading the prompts up to the next token of each, or writing. */
+  readonly kind: 'prefill' | 'decode';
+  /** Streams of token ids, of one length. */
   readonly prompts: readonly (readonly number[])[];
   readonly outputTokens: number;
 }
 
-export const workloadNames = ['prefill512', 'decode1', 'decode8', 'decode16'] as const;
-export type WorkloadName = (typeof workloadNames)[number];
+interface Shape extends Pick<Workload, 'kind'> {
+  readonly streams: number;
+  readonly promptTokens: number;
+}
 
-export const PREFILL_TOKENS = 512;
-export const PROMPT_TOKENS = 32;
+const SHAPES = {
+  prefill512: { kind: 'prefill', streams: 1, promptTokens: 512 },
+  prefill1x128: { kind: 'prefill', streams: 1, promptTokens: 128 },
+  prefill4x128: { kind: 'prefill', streams: 4, promptTokens: 128 },
+  prefill16x128: { kind: 'prefill', streams: 16, promptTokens: 128 },
+  decode1: { kind: 'decode', streams: 1, promptTokens: 32 },
+  decode4: { kind: 'decode', streams: 4, promptTokens: 32 },
+  decode8: { kind: 'decode', streams: 8, promptTokens: 32 },
+  decode16: { kind: 'decode', streams: 16, promptTokens: 32 },
+} as const satisfies Record<string, Shape>;
+
+export type WorkloadName = keyof typeof SHAPES;
+export const workloadNames = Object.keys(SHAPES) as readonly WorkloadName[];
+
+/** Tokens that a text needs. */
+export const TEXT_TOKENS = Math.max(...Object.values(SHAPES).map(({ promptTokens }) => promptTokens));
 
 /**
- * The workloads over a text of at least {@link PREFILL_TOKENS} tokens: one prompt of 512 and no more than its next token; and 1, 8
- * and 16 prompts of 32, each from another place of the text.
+ * The workloads over a text of at least {@link TEXT_TOKENS} tokens, each prompt from another place of it: 1, 4 and 16 prompts
+ * of 128 tokens, and one of 512, up to the next token; and 1, 4, 8 and 16 prompts of 32 with `outputTokens` each.
  */
 export function workloadsOf(text: readonly number[], outputTokens: number): Workload[] {
-  if (text.length < PREFILL_TOKENS)
+  if (text.length < TEXT_TOKENS)
     throw new Error(
-      `the text has ${text.length} tokens, ${PREFILL_TOKENS} are needed: the model's vocabulary is too coarse`,
+      `the text has ${text.length} tokens, ${TEXT_TOKENS} are needed: the model's vocabulary is too coarse`,
     );
-  return workloadNames.map((name): Workload => {
-    switch (name) {
-      case 'prefill512':
-        return { name, prompts: [text.slice(0, PREFILL_TOKENS)], outputTokens: 1 };
-      case 'decode1':
-        return { name, prompts: prompts(text, 1), outputTokens };
-      case 'decode8':
-        return { name, prompts: prompts(text, 8), outputTokens };
-      case 'decode16':
-        return { name, prompts: prompts(text, 16), outputTokens };
-      default:
-        return name satisfies never;
-    }
+  return workloadNames.map((name) => {
+    const { kind, streams, promptTokens } = SHAPES[name];
+    return {
+      name,
+      kind,
+      prompts: promptsOf(text, streams, promptTokens),
+      outputTokens: kind === 'prefill' ? 1 : outputTokens,
+    };
   });
 }
 
-function prompts(text: readonly number[], count: number): number[][] {
-  const stride = Math.floor((text.length - PROMPT_TOKENS) / count);
-  return Array.from({ length: count }, (_, s) => text.slice(s * stride, s * stride + PROMPT_TOKENS));
+function promptsOf(text: readonly number[], streams: number, promptTokens: number): number[][] {
+  const stride = Math.floor((text.length - promptTokens) / streams);
+  return Array.from({ length: streams }, (_, s) => text.slice(s * stride, s * stride + promptTokens));
 }

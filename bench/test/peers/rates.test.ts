@@ -8,10 +8,17 @@ const text = Array.from({ length: 600 }, (_, i) => i);
 const every = (step: number, from: number, count: number) => Array.from({ length: count }, (_, i) => from + i * step);
 
 describe('rateOf', () => {
-  const [prefill, one, eight] = workloadsOf(text, 5);
+  const workloads = new Map(workloadsOf(text, 5).map((workload) => [workload.name, workload]));
+  const [prefill, four, one, eight] = (['prefill512', 'prefill4x128', 'decode1', 'decode8'] as const).map((name) =>
+    workloads.get(name),
+  );
 
   it('counts the tokens of a prompt up to the next token', () => {
     expect(rateOf(prefill!, { startMs: 1000, arrivals: [[1256]] })).toBe(2000);
+  });
+
+  it('counts the tokens of all prompts up to the next token of the last', () => {
+    expect(rateOf(four!, { startMs: 1000, arrivals: [[1064], [1256], [1128], [1192]] })).toBe(2000);
   });
 
   it('leaves the prompt of a decode run out', () => {

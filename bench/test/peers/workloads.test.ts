@@ -5,17 +5,28 @@ import { workloadsOf } from '../../src/peers/workloads.js';
 describe('workloads', () => {
   const text = Array.from({ length: 530 }, (_, i) => i);
 
-  it('are a prompt of 512 tokens and 1, 8 and 16 different ones of 32', () => {
+  it('are a prompt of 512 tokens, 1 to 16 different ones of 128, and 1 to 16 of 32 with an output', () => {
     const workloads = workloadsOf(text, 64);
-    expect(workloads.map(({ name, prompts, outputTokens }) => [name, prompts.length, outputTokens])).toEqual([
-      ['prefill512', 1, 1],
-      ['decode1', 1, 64],
-      ['decode8', 8, 64],
-      ['decode16', 16, 64],
+    const shapes = workloads.map(({ name, kind, prompts, outputTokens }) => [
+      name,
+      kind,
+      prompts.length,
+      prompts[0]!.length,
+      outputTokens,
+    ]);
+    expect(shapes).toEqual([
+      ['prefill512', 'prefill', 1, 512, 1],
+      ['prefill1x128', 'prefill', 1, 128, 1],
+      ['prefill4x128', 'prefill', 4, 128, 1],
+      ['prefill16x128', 'prefill', 16, 128, 1],
+      ['decode1', 'decode', 1, 32, 64],
+      ['decode4', 'decode', 4, 32, 64],
+      ['decode8', 'decode', 8, 32, 64],
+      ['decode16', 'decode', 16, 32, 64],
     ]);
     expect(workloads[0]!.prompts[0]).toEqual(text.slice(0, 512));
-    for (const { prompts } of workloads.slice(1)) {
-      for (const prompt of prompts) expect(prompt).toHaveLength(32);
+    for (const { prompts } of workloads) {
+      for (const prompt of prompts) expect(prompt).toHaveLength(prompts[0]!.length);
       expect(new Set(prompts.map(([first]) => first)).size).toBe(prompts.length);
     }
   });
