@@ -4,6 +4,7 @@
 #include "lanes_avx2.h"
 #include "rms_norm.inl.h"
 #include "rope.inl.h"
+#include "round_bf16.inl.h"
 #include "sets.h"
 #include "swiglu.inl.h"
 
@@ -14,6 +15,7 @@ const ElementSet avx2Elements{rmsNorm<Avx2Lanes>,
                                swiglu<Avx2Lanes, Schedule::fast>,
                                swiglu<Avx2Lanes, Schedule::canonical>,
                                add<Avx2Lanes>,
-                               argmax<Avx2Lanes>};
+                               argmax<Avx2Lanes>,
+                               roundBf16<Avx2Lanes>};
 
 }  // namespace stet::cpu

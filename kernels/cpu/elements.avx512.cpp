@@ -4,6 +4,7 @@
 #include "lanes_avx512.h"
 #include "rms_norm.inl.h"
 #include "rope.inl.h"
+#include "round_bf16.inl.h"
 #include "sets.h"
 #include "swiglu.inl.h"
 
@@ -14,6 +15,7 @@ const ElementSet avx512Elements{rmsNorm<Avx512Lanes>,
                                swiglu<Avx512Lanes, Schedule::fast>,
                                swiglu<Avx512Lanes, Schedule::canonical>,
                                add<Avx512Lanes>,
-                               argmax<Avx512Lanes>};
+                               argmax<Avx512Lanes>,
+                               roundBf16<Avx512Lanes>};
 
 }  // namespace stet::cpu

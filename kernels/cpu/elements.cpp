@@ -4,6 +4,7 @@
 #include "lanes_scalar.h"
 #include "rms_norm.inl.h"
 #include "rope.inl.h"
+#include "round_bf16.inl.h"
 #include "sets.h"
 #include "swiglu.inl.h"
 
@@ -14,6 +15,7 @@ const ElementSet scalarElements{rmsNorm<ScalarLanes>,
                                swiglu<ScalarLanes, Schedule::fast>,
                                swiglu<ScalarLanes, Schedule::canonical>,
                                add<ScalarLanes>,
-                               argmax<ScalarLanes>};
+                               argmax<ScalarLanes>,
+                               roundBf16<ScalarLanes>};
 
 }  // namespace stet::cpu

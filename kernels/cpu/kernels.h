@@ -11,6 +11,9 @@ namespace stet::cpu {
 enum class Schedule : int32_t { fast = 0, canonical = 1 };
 enum class Format : int32_t { bf16 = 0, q8 = 1, q4 = 2 };
 enum class Isa : int32_t { scalar = 0, avx2 = 1, avx512 = 2 };
+// What the fast kernels of a table are: the quickest, or those of the study mode, which split their sums by the shape of the
+// batch and store bf16, as libraries for GPUs do (batch_shape.h). Canonical kernels are the same in both.
+enum class FastKernels : int32_t { native = 0, batchShaped = 1 };
 
 // Largest head size of kvWrite and attention; the runtime refuses a plan above it.
 constexpr int32_t maxHeadSize = 256;
@@ -45,6 +48,7 @@ struct AttentionArgs {
   int32_t rowCount;
   int32_t headsPerKv;
   int32_t headSize;        // unpadded
+  int32_t batchTasks;      // calls that the whole batch makes of one layer; batch-shaped kernels alone read it
   int32_t firstPosition;   // of row 0; row r attends to positions up to firstPosition + r,
   int32_t windowSize;      // to all of them where this is 0, else to the last `windowSize`
   int32_t blockSize;       // positions in a block, a multiple of 16
@@ -74,14 +78,15 @@ struct Kernels {
   size_t (*matrixBytes)(Format, int32_t rows, int32_t columns);
   // Packs the tiles [tileBegin, tileEnd).
   void (*packMatrix)(const MatrixSource&, int32_t tileBegin, int32_t tileEnd, std::byte* packed);
-  void (*embed)(const Matrix&, int32_t token, float* output);  // output (columns)
+  void (*embed)(const Matrix&, Schedule, int32_t token, float* output);  // output (columns)
 
   // The input of a linear, prepared once a row: rounded, split or quantized as format and schedule ask.
   size_t (*inputBytes)(Format, Schedule, int32_t columns);     // a multiple of 64
   void (*prepareInput)(Format, Schedule, const float* input, int32_t columns, std::byte* prepared);
   // output row r at output + r*outputStride, columns tileBegin*tileRows .. min(tileEnd*tileRows, rows) of it. bias (rows) or null.
-  void (*linear)(const Matrix&, Schedule, const std::byte* prepared, int32_t rowCount, const float* bias, int32_t tileBegin,
-                 int32_t tileEnd, float* output, int64_t outputStride);
+  // batchRows: rows of the whole batch, of which a call may have some; batch-shaped kernels alone read it.
+  void (*linear)(const Matrix&, Schedule, const std::byte* prepared, int32_t rowCount, int32_t batchRows, const float* bias,
+                 int32_t tileBegin, int32_t tileEnd, float* output, int64_t outputStride);
 
   // groupCount groups of `width` elements side by side, each normalized by itself; weight (width).
   void (*rmsNorm)(Schedule, const float* input, const float* weight, int32_t width, int32_t groupCount, float scaledEpsilon,
@@ -89,7 +94,7 @@ struct Kernels {
   // In place; cosine and sine (headSize/2) are the tables' row of the position.
   void (*rope)(Schedule, float* row, int32_t headCount, int32_t headSize, const float* cosine, const float* sine);
   void (*swiglu)(Schedule, const float* gate, const float* up, int32_t count, float* output);
-  void (*add)(const float* left, const float* right, int32_t count, float* output);
+  void (*add)(Schedule, const float* left, const float* right, int32_t count, float* output);
 
   // K/V of one head in one block, keys and values, both schedules alike.
   size_t (*kvBlockBytes)(int32_t headSize, int32_t blockSize);  // a multiple of 64
@@ -101,6 +106,6 @@ struct Kernels {
 };
 
 // Null where this machine or this build lacks the instruction set; `reason` then says which feature is missing.
-const Kernels* kernelsFor(Isa isa, const char** reason);
+const Kernels* kernelsFor(Isa isa, FastKernels fast, const char** reason);
 
 }  // namespace stet::cpu

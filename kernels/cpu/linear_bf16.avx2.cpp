@@ -1,6 +1,6 @@
 // linear_bf16 by AVX2 and FMA.
 #include "lanes_avx2.h"
-#include "linear_bf16.inl.h"
+#include "linear_batch_shaped.inl.h"
 
 namespace stet::cpu {
 
@@ -13,5 +13,6 @@ struct Shape {
 
 const LinearKernel avx2Bf16 = floatKernel<Avx2Lanes, Schedule::canonical, Shape>;
 const LinearKernel avx2Bf16Fast = floatKernel<Avx2Lanes, Schedule::fast, Shape>;
+const BatchShapedLinear avx2BatchShaped = batchShapedKernel<Avx2Lanes, Shape>;
 
 }  // namespace stet::cpu

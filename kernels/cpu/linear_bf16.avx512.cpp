@@ -1,6 +1,6 @@
 // linear_bf16 by AVX-512.
 #include "lanes_avx512.h"
-#include "linear_bf16.inl.h"
+#include "linear_batch_shaped.inl.h"
 
 namespace stet::cpu {
 
@@ -13,5 +13,6 @@ struct Shape {
 
 const LinearKernel avx512Bf16 = floatKernel<Avx512Lanes, Schedule::canonical, Shape>;
 const LinearKernel avx512Bf16Fast = floatKernel<Avx512Lanes, Schedule::fast, Shape>;
+const BatchShapedLinear avx512BatchShaped = batchShapedKernel<Avx512Lanes, Shape>;
 
 }  // namespace stet::cpu

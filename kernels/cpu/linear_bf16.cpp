@@ -1,6 +1,6 @@
 // linear_bf16 in plain C++.
 #include "lanes_scalar.h"
-#include "linear_bf16.inl.h"
+#include "linear_batch_shaped.inl.h"
 
 namespace stet::cpu {
 
@@ -13,5 +13,6 @@ struct Shape {
 }  // namespace
 
 const LinearKernel scalarBf16 = floatKernel<ScalarLanes, Schedule::canonical, Shape>;
+const BatchShapedLinear scalarBatchShaped = batchShapedKernel<ScalarLanes, Shape>;
 
 }  // namespace stet::cpu

@@ -11,7 +11,7 @@
 namespace stet::cpu {
 namespace {
 
-constexpr int segmentPairs = 128;  // 256 inputs
+constexpr int canonicalSegmentPairs = 128;  // 256 inputs
 
 inline int bf16Pairs(int32_t columns) { return ceilDiv(columns, 32) * 16; }
 inline size_t bf16TileWords(int32_t columns) { return static_cast<size_t>(bf16Pairs(columns)) * tileOutputs; }
@@ -52,6 +52,7 @@ struct FloatLinear {
   const float* input;
   size_t inputFloats;  // of a prepared row
   int pairs;
+  int segmentPairs;  // of a segment; the last one has the rest
 };
 
 // Adds `count` pairs of each of `pieces` pieces, which begin `stride` pairs apart, to a sum of each piece.
@@ -109,11 +110,12 @@ inline __attribute__((always_inline)) void addPieces(const FloatLinear& linear, 
 template <class S, int rows, int vectors, int pieces>
 inline __attribute__((always_inline)) void addSegments(const FloatLinear& linear, const uint32_t* const* weights, const float* input,
                                                        int begin, typename S::F (&total)[rows][vectors]) {
-  for (; begin + pieces * segmentPairs <= linear.pairs; begin += pieces * segmentPairs) {
-    addPieces<S, rows, vectors, pieces>(linear, weights, input, begin, segmentPairs, segmentPairs, total);
+  const int length = linear.segmentPairs;
+  for (; begin + pieces * length <= linear.pairs; begin += pieces * length) {
+    addPieces<S, rows, vectors, pieces>(linear, weights, input, begin, length, length, total);
   }
   if constexpr (pieces > 1) addSegments<S, rows, vectors, pieces / 2>(linear, weights, input, begin, total);
-  else if (begin < linear.pairs) addPieces<S, rows, vectors, 1>(linear, weights, input, begin, segmentPairs, linear.pairs - begin, total);
+  else if (begin < linear.pairs) addPieces<S, rows, vectors, 1>(linear, weights, input, begin, length, linear.pairs - begin, total);
 }
 
 // Pieces at once, so that about eight sums are under way: a power of two, for it divides the pairs.
@@ -164,15 +166,15 @@ inline int stripTiles(size_t tileBytes, int unit) {
   return tiles < unit ? unit : tiles;
 }
 
+inline FloatLinear floatLinearOf(const Matrix& matrix, const std::byte* prepared, int segmentPairs) {
+  return {reinterpret_cast<const uint32_t*>(matrix.data), bf16TileWords(matrix.columns), reinterpret_cast<const float*>(prepared),
+          floatInputBytes(matrix.columns) / sizeof(float), bf16Pairs(matrix.columns), segmentPairs};
+}
+
 // `Shape`: the largest block of rows, and the tiles that go with a block of each size, so that sums fill the registers.
 // Blocks are of nearly one size: 9 rows are 5 and 4, not 8 and a lone one that reads the weights for itself.
 template <class S, Schedule schedule, class Shape>
-void floatLinear(const Matrix& matrix, const std::byte* prepared, int32_t rowCount, const float* bias, int32_t tileBegin,
-                 int32_t tileEnd, float* output, int64_t outputStride) {
-  const FloatLinear linear{reinterpret_cast<const uint32_t*>(matrix.data), bf16TileWords(matrix.columns),
-                           reinterpret_cast<const float*>(prepared), floatInputBytes(matrix.columns) / sizeof(float),
-                           bf16Pairs(matrix.columns)};
-  const LinearOutput to{output, outputStride, bias, matrix.rows};
+void runFloatLinear(const FloatLinear& linear, const LinearOutput& to, int rowCount, int tileBegin, int tileEnd) {
   const int blocks = ceilDiv(rowCount, Shape::rows);
   const int strip = blocks == 1 ? tileEnd - tileBegin : stripTiles(linear.tileWords * sizeof(uint32_t), 12);
   for (int tile = tileBegin; tile < tileEnd; tile += strip) {
@@ -183,6 +185,13 @@ void floatLinear(const Matrix& matrix, const std::byte* prepared, int32_t rowCou
       row += rows;
     }
   }
+}
+
+template <class S, Schedule schedule, class Shape>
+void floatLinear(const Matrix& matrix, const std::byte* prepared, int32_t rowCount, const float* bias, int32_t tileBegin,
+                 int32_t tileEnd, float* output, int64_t outputStride) {
+  runFloatLinear<S, schedule, Shape>(floatLinearOf(matrix, prepared, canonicalSegmentPairs), {output, outputStride, bias, matrix.rows},
+                                     rowCount, tileBegin, tileEnd);
 }
 
 template <class S, Schedule schedule, class Shape>

@@ -112,7 +112,7 @@ void benchLinear(const Kernels& kernels, Format format, int columns, int rows) {
       }
     }
     const Times times = compare([&](Schedule schedule) {
-      kernels.linear(matrix, schedule, prepared[static_cast<int>(schedule)].get(), rowCount, nullptr, 0, tiles, output.data(), rows);
+      kernels.linear(matrix, schedule, prepared[static_cast<int>(schedule)].get(), rowCount, rowCount, nullptr, 0, tiles, output.data(), rows);
     });
     const double operations = 2e-9 * rowCount * static_cast<double>(rows) * columns;
     std::printf("| linear %s %dx%d | %d | %.1f | %.1f | %.2f |\n", format == Format::bf16 ? "bf16" : "q8", columns, rows, rowCount,
@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
   const char* const name = argc > 1 ? argv[1] : "avx512";
   const Isa isa = std::strcmp(name, "scalar") == 0 ? Isa::scalar : std::strcmp(name, "avx2") == 0 ? Isa::avx2 : Isa::avx512;
   const char* reason = nullptr;
-  const Kernels* kernels = kernelsFor(isa, &reason);
+  const Kernels* kernels = kernelsFor(isa, FastKernels::native, &reason);
   if (!kernels) {
     std::fprintf(stderr, "%s is missing: %s\n", name, reason);
     return 1;

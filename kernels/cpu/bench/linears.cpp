@@ -101,7 +101,7 @@ void benchCache(const Kernels& kernels, Format format, int columns, int rows) {
         limits.roundOfProducts();
         const auto start = Clock::now();
         for (int call = 0; call < calls; call++) {
-          kernels.linear(matrices.at(0), schedule, inputs.prepared.get(), rowCount, nullptr, 0, matrices.tiles, inputs.output.data(), rows);
+          kernels.linear(matrices.at(0), schedule, inputs.prepared.get(), rowCount, rowCount, nullptr, 0, matrices.tiles, inputs.output.data(), rows);
         }
         double& gops = best[static_cast<int>(schedule)];
         gops = std::max(gops, 1e-9 * operations * calls / secondsSince(start));
@@ -131,7 +131,7 @@ void benchMemory(const Kernels& kernels, Format format, int columns, int rows) {
         const double seconds = onThreads(threads, [&](int thread, int count) {
           const int begin = matrices.tiles * thread / count, end = matrices.tiles * (thread + 1) / count;
           for (int copy = 0; copy < matrices.copies; copy++) {
-            kernels.linear(matrices.at(copy), schedule, inputs.prepared.get(), rowCount, nullptr, begin, end, inputs.output.data(), rows);
+            kernels.linear(matrices.at(copy), schedule, inputs.prepared.get(), rowCount, rowCount, nullptr, begin, end, inputs.output.data(), rows);
           }
         });
         rate[threads - 1] = std::max(rate[threads - 1], 1e-9 * bytes / seconds);
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
   const bool memory = argc > 2 && std::strcmp(argv[2], "memory") == 0;
   const Isa isa = std::strcmp(name, "scalar") == 0 ? Isa::scalar : std::strcmp(name, "avx2") == 0 ? Isa::avx2 : Isa::avx512;
   const char* reason = nullptr;
-  const Kernels* kernels = kernelsFor(isa, &reason);
+  const Kernels* kernels = kernelsFor(isa, FastKernels::native, &reason);
   if (!kernels || (memory && features().missingAvx512)) {
     std::fprintf(stderr, "%s is missing: %s\n", kernels ? "avx512" : name, kernels ? features().missingAvx512 : reason);
     return 1;

@@ -21,6 +21,7 @@ int64_t positionsOf(const AttentionSegment& segment, int32_t windowSize) {
 
 void StepJob::makeSegments() {
   segmentCount_ = 0;
+  for (RowGroup& group : groups_) group.segmentCount = 0;
   const int32_t blockSize = model_.program.shape.blockSize;
   for (int32_t b = 0; b < batchCount_; b++) {
     const BatchView& batch = batches_[b];
@@ -32,7 +33,8 @@ void StepJob::makeSegments() {
         model_.work.rowBlock[batch.firstRow + row] = blocks[batch.positions[row] / blockSize];
       }
       for (int32_t row = begin; row < end; row += kSegmentRows) {
-        model_.work.segments[segmentCount_++] = {groups_[batch.group].kernels, batch.firstRow + row, std::min(kSegmentRows, end - row),
+        groups_[batch.group].segmentCount++;
+        model_.work.segments[segmentCount_++] = {batch.group, batch.firstRow + row, std::min(kSegmentRows, end - row),
                                                  batch.positions[row], blocks};
       }
     }
@@ -67,12 +69,14 @@ void StepJob::runAttention(int32_t begin, int32_t end, int32_t thread) {
     const Buffer& output = work.buffers[op.output];
     const int32_t headsPerKv = op.headCount / shape.kvHeadCount;
     const int64_t column = static_cast<int64_t>(head) * headsPerKv * shape.headSize;
+    const RowGroup& group = groups_[segment.group];
     AttentionArgs args{};
     args.query = query.row(segment.firstRow) + column;
     args.queryStride = query.stride;
     args.rowCount = segment.rowCount;
     args.headsPerKv = headsPerKv;
     args.headSize = shape.headSize;
+    args.batchTasks = group.segmentCount * shape.kvHeadCount;
     args.firstPosition = segment.firstPosition;
     args.windowSize = op.windowSize;
     args.blockSize = shape.blockSize;
@@ -83,7 +87,7 @@ void StepJob::runAttention(int32_t begin, int32_t end, int32_t thread) {
     args.output = output.row(segment.firstRow) + column;
     args.outputStride = output.stride;
     args.scratch = work.attentionScratch[thread];
-    model_.kernels.attention(segment.kernels, args);
+    model_.kernels.attention(group.kernels, args);
   }
 }
 

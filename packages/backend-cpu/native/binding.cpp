@@ -121,8 +121,11 @@ void requireQ8Scales(ArrayView<int8_t> quants, ArrayView<float> scales) {
 }
 
 const Kernels& Args::kernels(size_t index) const {
+  constexpr int32_t kIsas = 3;
+  const int32_t set = integer(index);
+  if (set < 0 || set >= 2 * kIsas) throw BindingError{"STET_ERR_UNSUPPORTED", "unknown kernels"};
   const char* reason = "";
-  const Kernels* kernels = kernelsFor(static_cast<Isa>(integer(index)), &reason);
+  const Kernels* kernels = kernelsFor(static_cast<Isa>(set % kIsas), static_cast<FastKernels>(set / kIsas), &reason);
   if (!kernels) throw BindingError{"STET_ERR_UNSUPPORTED", reason ? reason : "unknown instruction set"};
   return *kernels;
 }

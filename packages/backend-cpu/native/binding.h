@@ -41,7 +41,7 @@ class Args {
   ArrayView<uint16_t> words(size_t index) const;
   ArrayView<int8_t> bytes(size_t index) const;
   ArrayView<uint8_t> unsignedBytes(size_t index) const;
-  // The kernels of the instruction set whose number is the argument.
+  // The kernels whose number is the argument: that of the instruction set, and that of the fast kernels times kIsas.
   const Kernels& kernels(size_t index) const;
   // Arrays of floats in a JavaScript array.
   std::vector<ArrayView<float>> rows(size_t index) const;

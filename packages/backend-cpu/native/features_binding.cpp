@@ -12,7 +12,7 @@ napi_value features(Args& args) {
   const char* const names[] = {"scalar", "avx2", "avx512"};
   for (uint32_t i = 0; i < 3; i++) {
     const char* reason = "";
-    const Kernels* kernels = kernelsFor(static_cast<Isa>(i), &reason);
+    const Kernels* kernels = kernelsFor(static_cast<Isa>(i), FastKernels::native, &reason);
     napi_value entry;
     check(env, napi_create_object(env, &entry));
     setProperty(env, entry, "name", text(env, names[i]));

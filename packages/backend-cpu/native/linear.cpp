@@ -103,7 +103,7 @@ void StepJob::runUnit(const LinearUnit& unit, const TileRange& range, int32_t se
       const Linear& linear = unit.linears[i];
       const Buffer& output = work.buffers[linear.output];
       k.linear(model_.matrices[linear.weight], group.kernels, work.slots[linear.slot].row(group.kernels, rows.first),
-               rows.count, linear.bias < 0 ? nullptr : model_.vectors[linear.bias], range.begin, range.end, output.row(row),
+               rows.count, group.rowCount, linear.bias < 0 ? nullptr : model_.vectors[linear.bias], range.begin, range.end, output.row(row),
                output.stride);
     }
     if (unit.swigluOutput < 0) continue;

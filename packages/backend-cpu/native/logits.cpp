@@ -112,7 +112,7 @@ void StepJob::runLogitsSpan(const OutputSpan& span, RowRange rows, int32_t range
   const RowGroup& group = groups_[span.group];
   const int32_t firstOutput = span.firstOutput + rows.first;
   k.linear(model_.matrices[op.weight], group.kernels, work.normedSlot.row(group.kernels, firstOutput - group.firstOutput), rows.count,
-           op.bias < 0 ? nullptr : model_.vectors[op.bias], range.begin, range.end, output, stride);
+           group.outputCount, op.bias < 0 ? nullptr : model_.vectors[op.bias], range.begin, range.end, output, stride);
   for (int32_t i = 0; i < rows.count; i++) {
     Argmax partial = k.argmax(output + i * stride + columnBegin, columnCount);
     partial.index += columnBegin;

@@ -45,7 +45,7 @@ struct PreparedSlot {
 
 // Consecutive rows of one sequence that attend together.
 struct AttentionSegment {
-  Schedule kernels;
+  int32_t group;     // of the step's rows
   int32_t firstRow;  // in the buffers
   int32_t rowCount;
   int32_t firstPosition;

@@ -75,17 +75,18 @@ napi_value opPack(Args& args) {
   return array;
 }
 
-// opEmbed(isa, format, rows, columns, data, scales, centres, tokens, output)
+// opEmbed(isa, schedule, format, rows, columns, data, scales, centres, tokens, output)
 napi_value opEmbed(Args& args) {
   const Kernels& kernels = args.kernels(0);
-  const PackedMatrix table = packedMatrix(args, kernels, 1);
-  const auto tokens = args.ints(7);
-  const auto output = args.floats(8);
+  const Schedule schedule = scheduleOf(args, 1);
+  const PackedMatrix table = packedMatrix(args, kernels, 2);
+  const auto tokens = args.ints(8);
+  const auto output = args.floats(9);
   const auto columns = static_cast<size_t>(table.matrix.columns);
   require(output.length == tokens.length * columns, "the output has another size");
   for (size_t i = 0; i < tokens.length; i++) {
     require(tokens.data[i] >= 0 && tokens.data[i] < table.matrix.rows, "a token is out of range");
-    kernels.embed(table.matrix, tokens.data[i], output.data + i * columns);
+    kernels.embed(table.matrix, schedule, tokens.data[i], output.data + i * columns);
   }
   return nullptr;
 }
@@ -113,7 +114,7 @@ napi_value opLinear(Args& args) {
                          prepared.data() + r * inputBytes);
   }
   const int32_t tiles = (matrix.rows + kernels.tileRows - 1) / kernels.tileRows;
-  kernels.linear(matrix, schedule, prepared.data(), static_cast<int32_t>(rowCount), bias, 0, tiles, output.data, matrix.rows);
+  kernels.linear(matrix, schedule, prepared.data(), static_cast<int32_t>(rowCount), static_cast<int32_t>(rowCount), bias, 0, tiles, output.data, matrix.rows);
   return nullptr;
 }
 
@@ -207,10 +208,16 @@ napi_value opAttention(Args& args) {
   const int32_t headsPerKv = kv.headCount / kv.kvHeadCount;
   const Region scratch(
       kernels.attentionScratchBytes(kv.headSize, headsPerKv, static_cast<int32_t>(kv.blocks.size()) * kv.blockSize));
-  for (size_t row = 0; row < positions.length;) {
-    // Rows at consecutive positions attend together, as they do in a prefill.
+  // Rows at consecutive positions attend together, as they do in a prefill.
+  const auto endOfRun = [&](size_t row) {
     size_t end = row + 1;
     while (end < positions.length && end - row < kMostRows && positions.data[end] == positions.data[end - 1] + 1) end++;
+    return end;
+  };
+  int32_t runCount = 0;
+  for (size_t row = 0; row < positions.length; row = endOfRun(row)) runCount++;
+  for (size_t row = 0; row < positions.length;) {
+    const size_t end = endOfRun(row);
     require(positions.data[row] >= 0 && static_cast<size_t>(positions.data[end - 1]) < kv.positionCount,
             "a query is past the keys");
     for (int32_t head = 0; head < kv.kvHeadCount; head++) {
@@ -221,6 +228,7 @@ napi_value opAttention(Args& args) {
       attention.rowCount = static_cast<int32_t>(end - row);
       attention.headsPerKv = headsPerKv;
       attention.headSize = kv.headSize;
+      attention.batchTasks = runCount * kv.kvHeadCount;
       attention.firstPosition = positions.data[row];
       attention.windowSize = sizes.data[4];
       attention.blockSize = kv.blockSize;
@@ -249,14 +257,15 @@ napi_value opSwiglu(Args& args) {
   return nullptr;
 }
 
-// opAdd(isa, left, right, output)
+// opAdd(isa, schedule, left, right, output)
 napi_value opAdd(Args& args) {
   const Kernels& kernels = args.kernels(0);
-  const auto left = args.floats(1);
-  const auto right = args.floats(2);
-  const auto output = args.floats(3);
+  const Schedule schedule = scheduleOf(args, 1);
+  const auto left = args.floats(2);
+  const auto right = args.floats(3);
+  const auto output = args.floats(4);
   require(left.length == right.length && left.length == output.length, "add arrays do not fit together");
-  kernels.add(left.data, right.data, static_cast<int32_t>(left.length), output.data);
+  kernels.add(schedule, left.data, right.data, static_cast<int32_t>(left.length), output.data);
   return nullptr;
 }
 

@@ -40,7 +40,7 @@ void StepJob::runRowOp(const RowOp& op, const BatchView& batch, const RowGroup& 
   const int32_t batchRow = row - batch.firstRow;
   switch (op.kind) {
     case RowOp::Kind::embed:
-      k.embed(model_.matrices[op.a], batch.tokens[batchRow], at(op.b));
+      k.embed(model_.matrices[op.a], group.kernels, batch.tokens[batchRow], at(op.b));
       return;
     case RowOp::Kind::rmsNorm: {
       const NormConstants& constants = program.constants[op.c];
@@ -72,7 +72,7 @@ void StepJob::runRowOp(const RowOp& op, const BatchView& batch, const RowGroup& 
       k.swiglu(group.kernels, at(op.a), at(op.b), program.bufferWidths[op.a], at(op.c));
       return;
     case RowOp::Kind::add:
-      k.add(at(op.a), at(op.b), program.bufferWidths[op.a], at(op.c));
+      k.add(group.kernels, at(op.a), at(op.b), program.bufferWidths[op.a], at(op.c));
       return;
   }
 }

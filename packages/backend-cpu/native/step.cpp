@@ -14,7 +14,7 @@ void StepJob::begin(const BatchView* canonical, const BatchView* fast) {
     if (!view) continue;
     const Schedule kernels = view->schedule == Schedule::fast ? model_.program.fastKernels : Schedule::canonical;
     if (groupCount_ == 0 || groups_[groupCount_ - 1].kernels != kernels) {
-      groups_[groupCount_++] = {kernels, rowCount_, 0, outputCount_, 0};
+      groups_[groupCount_++] = {kernels, rowCount_, 0, outputCount_, 0, 0};
     }
     RowGroup& group = groups_[groupCount_ - 1];
     BatchView& batch = batches_[batchCount_++];

@@ -38,6 +38,7 @@ struct RowGroup {
   int32_t rowCount;
   int32_t firstOutput;  // in the workspace's output rows
   int32_t outputCount;
+  int32_t segmentCount;  // of the workspace's segments
 };
 
 // Output rows that the head's linear takes together: those of a group that want an arg-max alone, or those of a batch

@@ -22,7 +22,7 @@ export interface Addon {
   features(): { readonly isas: readonly NativeIsa[]; readonly compiler: string };
   liveBytes(): number;
 
-  create(isa: number, threads: number, program: Int32Array, constants: Float32Array): NativeHandle;
+  create(kernels: number, threads: number, program: Int32Array, constants: Float32Array): NativeHandle;
   setVector(handle: NativeHandle, weight: number, values: Float32Array): void;
   extendRope(handle: NativeHandle, rope: number, cosine: Float32Array, sine: Float32Array): void;
   packBf16(handle: NativeHandle, weight: number, bits: Uint16Array): Promise<void>;
@@ -69,16 +69,17 @@ export interface Addon {
   ): Promise<void> | undefined;
   close(handle: NativeHandle): Promise<void>;
 
+  // On the kernels of a number, as `create` takes it.
   /** The packed form of a matrix. */
-  opPack(isa: number, ...matrix: NativeMatrix): Uint8Array;
-  opEmbed(isa: number, ...matrixTokensOutput: [...NativeMatrix, Int32Array, Float32Array]): void;
+  opPack(kernels: number, ...matrix: NativeMatrix): Uint8Array;
+  opEmbed(kernels: number, schedule: number, ...matrixTokensOutput: [...NativeMatrix, Int32Array, Float32Array]): void;
   opLinear(
-    isa: number,
+    kernels: number,
     schedule: number,
     ...matrixBiasInputOutput: [...NativeMatrix, Float32Array | undefined, Float32Array, Float32Array]
   ): void;
   opNorm(
-    isa: number,
+    kernels: number,
     schedule: number,
     groupCount: number,
     constants: Float32Array,
@@ -87,7 +88,7 @@ export interface Addon {
     output: Float32Array,
   ): void;
   opRope(
-    isa: number,
+    kernels: number,
     schedule: number,
     headCount: number,
     headSize: number,
@@ -97,7 +98,7 @@ export interface Addon {
     rows: Float32Array,
   ): void;
   opAttention(
-    isa: number,
+    kernels: number,
     schedule: number,
     sizes: Int32Array,
     scale: Float32Array,
@@ -107,8 +108,8 @@ export interface Addon {
     positions: Int32Array,
     output: Float32Array,
   ): void;
-  opSwiglu(isa: number, schedule: number, gate: Float32Array, up: Float32Array, output: Float32Array): void;
-  opAdd(isa: number, left: Float32Array, right: Float32Array, output: Float32Array): void;
+  opSwiglu(kernels: number, schedule: number, gate: Float32Array, up: Float32Array, output: Float32Array): void;
+  opAdd(kernels: number, schedule: number, left: Float32Array, right: Float32Array, output: Float32Array): void;
 }
 
 /** format, rows, columns, bits or quants or nibbles, scales, centres */

@@ -12,9 +12,9 @@ import {
   StetError,
   type TokenSampler,
 } from '@stet/backend';
-import { type Addon, type NativeHandle, type NativeIsa, requireAddon, rethrowNative } from './addon.js';
+import { type Addon, type NativeHandle, requireAddon, rethrowNative } from './addon.js';
 import { loadNative } from './load.js';
-import { type CpuOptions, chooseIsa, chooseThreads, describeDevice, isaNumber } from './options.js';
+import { type CpuOptions, chooseFast, chooseIsa, chooseThreads, describeDevice, type FastOption } from './options.js';
 import { fastSchedule } from './program.js';
 import { positionsReached, Ropes } from './ropes.js';
 import { NativeDraws } from './sampler.js';
@@ -34,18 +34,20 @@ export function createCpuBackend(options: CpuOptions = {}): BackendFactory {
     const addon = requireAddon();
     const isa = chooseIsa(addon, options.isa ?? 'auto');
     const threads = chooseThreads(options.threads);
+    const fast = chooseFast(options.fast);
     if (options.selfTest ?? true) {
-      await checkCanonical(addon, isa.name, createCpuBackend({ isa: isa.name, threads, selfTest: false }));
+      const kernels = { isa: isa.name, fast };
+      await checkCanonical(addon, kernels, createCpuBackend({ ...kernels, threads, selfTest: false }));
     }
     const { packedWeights } = options;
-    const handle = await loadNative(addon, { isa: isaNumber[isa.name], threads, packedWeights }, load);
+    const handle = await loadNative(addon, { isa: isa.name, fast, threads, packedWeights }, load);
     const parts = {
       addon,
       handle,
       ropes: new Ropes(addon, handle, load.plan),
       draws: new NativeDraws(addon, handle, isa.name),
     };
-    return new CpuBackend(parts, infoOf(addon, handle, isa, threads, load));
+    return new CpuBackend(parts, infoOf(addon, handle, describeDevice(isa, threads, fast), fast, load));
   };
 }
 
@@ -137,16 +139,16 @@ class CpuBackend implements Backend {
 function infoOf(
   addon: Addon,
   handle: NativeHandle,
-  isa: NativeIsa,
-  threads: number,
+  device: string,
+  fast: FastOption,
   { plan, blockSize, blockCount, maxRows }: BackendLoad,
 ): BackendInfo {
   return {
     name: 'cpu',
-    device: describeDevice(isa, threads),
+    device,
     numerics: NUMERICS_ID,
     canonical: 'portable',
-    fast: fastSchedule(plan),
+    fast: fastSchedule(plan, fast),
     vocabSize: plan.vocabSize,
     contextLength: plan.contextLength,
     blockSize,

@@ -7,6 +7,7 @@ export {
   type CpuOptions,
   cpuFormats,
   DEFAULT_PACKED_BYTES,
+  type FastOption,
   type IsaOption,
   MAX_THREADS,
   type PackedOutcome,

@@ -8,8 +8,8 @@ import {
   type WeightData,
   type WeightSpec,
 } from '@stet/backend';
-import { type Addon, type NativeHandle, rethrowNative } from './addon.js';
-import type { PackedWeightsOptions } from './options.js';
+import { type Addon, type IsaName, type NativeHandle, rethrowNative } from './addon.js';
+import { type FastOption, kernelsNumber, type PackedWeightsOptions } from './options.js';
 import { PackedWeights } from './packed/packed-weights.js';
 import { compileProgram } from './program.js';
 
@@ -27,21 +27,22 @@ export const MAX_HEAD_SIZE = 256;
  */
 export async function loadNative(
   addon: Addon,
-  { isa, threads, packedWeights }: NativeLoadOptions,
+  { isa, fast, threads, packedWeights }: NativeLoadOptions,
   load: BackendLoad,
 ): Promise<NativeHandle> {
   checkLoad(load);
   checkLimits(load);
   checkLoadSignal(load.signal);
-  const { words, constants } = compileProgram(load);
+  const { words, constants } = compileProgram(load, fast);
+  const kernels = kernelsNumber(isa, fast);
   let handle: NativeHandle;
   try {
-    handle = addon.create(isa, threads, words, constants);
+    handle = addon.create(kernels, threads, words, constants);
   } catch (error) {
     rethrowNative(error);
   }
   try {
-    const packed = packedWeights && new PackedWeights(addon, { handle, isa, load, options: packedWeights });
+    const packed = packedWeights && new PackedWeights(addon, { handle, kernels, load, options: packedWeights });
     if (await packed?.read()) {
       load.onProgress?.(load.plan.weights.length, load.plan.weights.length);
     } else {
@@ -57,8 +58,8 @@ export async function loadNative(
 }
 
 export interface NativeLoadOptions {
-  /** As kernels.h numbers them. */
-  readonly isa: number;
+  readonly isa: IsaName;
+  readonly fast: FastOption;
   readonly threads: number;
   readonly packedWeights?: PackedWeightsOptions | undefined;
 }

@@ -10,9 +10,17 @@ import {
 import { attentionScale, rmsNormConstants, ropeTables } from '@stet/backend/numerics';
 import { type Addon, type IsaName, type NativeMatrix, requireAddon, rethrowNative } from './addon.js';
 import { MAX_HEAD_SIZE } from './load.js';
-import { type CpuOptions, chooseIsa, formatNumber, isaNumber, scheduleNumber, windowWord } from './options.js';
+import {
+  type CpuOptions,
+  chooseFast,
+  chooseIsa,
+  formatNumber,
+  kernelsNumber,
+  scheduleNumber,
+  windowWord,
+} from './options.js';
 
-export interface CpuOpRunnerOptions extends Pick<CpuOptions, 'isa'> {
+export interface CpuOpRunnerOptions extends Pick<CpuOptions, 'isa' | 'fast'> {
   /** Kernels to run; the default, and what golden vectors are for, is `canonical`. */
   readonly schedule?: keyof typeof scheduleNumber;
 }
@@ -22,13 +30,14 @@ export function createCpuOpRunner(options: CpuOpRunnerOptions = {}): OpRunner & 
   const addon = requireAddon();
   const isa = chooseIsa(addon, options.isa ?? 'auto').name;
   const schedule = scheduleNumber[options.schedule ?? 'canonical'];
+  const kernels = kernelsNumber(isa, chooseFast(options.fast));
   let closed = false;
   return {
     isa,
     async run(input: OpCase): Promise<OpOutputs> {
       if (closed) throw new StetError('STET_ERR_BACKEND_CLOSED', 'the op runner is closed');
       try {
-        return { output: runOp(addon, isaNumber[isa], schedule, input) };
+        return { output: runOp(addon, kernels, schedule, input) };
       } catch (error) {
         return rethrowNative(error);
       }
@@ -39,32 +48,40 @@ export function createCpuOpRunner(options: CpuOpRunnerOptions = {}): OpRunner & 
   };
 }
 
-function runOp(addon: Addon, isa: number, schedule: number, input: OpCase): Float32Array {
+function runOp(addon: Addon, kernels: number, schedule: number, input: OpCase): Float32Array {
   switch (input.kind) {
     case 'embed': {
       const { rows, columns, table, tokens } = input;
       const output = new Float32Array(tokens.length * columns);
-      addon.opEmbed(isa, ...nativeMatrix(rows, columns, table), tokens, output);
+      addon.opEmbed(kernels, schedule, ...nativeMatrix(rows, columns, table), tokens, output);
       return output;
     }
     case 'linear': {
       const { rows, columns, format, weight, bias } = input;
       const output = new Float32Array((input.input.length / columns) * rows);
-      addon.opLinear(isa, schedule, ...nativeMatrix(rows, columns, weight, format), bias, input.input, output);
+      addon.opLinear(kernels, schedule, ...nativeMatrix(rows, columns, weight, format), bias, input.input, output);
       return output;
     }
     case 'rmsNorm': {
       const { width, groupCount = 1, epsilon, weight } = input;
       const { scaledEpsilon, rootWidth } = rmsNormConstants(width / groupCount, epsilon);
       const output = new Float32Array(input.input.length);
-      addon.opNorm(isa, schedule, groupCount, Float32Array.of(scaledEpsilon, rootWidth), weight, input.input, output);
+      addon.opNorm(
+        kernels,
+        schedule,
+        groupCount,
+        Float32Array.of(scaledEpsilon, rootWidth),
+        weight,
+        input.input,
+        output,
+      );
       return output;
     }
     case 'rope': {
       const { headCount, headSize, positions } = input;
       const { cosine, sine } = ropeTables(input.rope, positions.reduce((most, p) => Math.max(most, p), 0) + 1);
       const output = input.input.slice();
-      addon.opRope(isa, schedule, headCount, headSize, positions, cosine, sine, output);
+      addon.opRope(kernels, schedule, headCount, headSize, positions, cosine, sine, output);
       return output;
     }
     case 'attention': {
@@ -79,17 +96,17 @@ function runOp(addon: Addon, isa: number, schedule: number, input: OpCase): Floa
       const sizes = Int32Array.of(headCount, kvHeadCount, headSize, blockSize, windowWord(windowSize, positionCount));
       const scale = Float32Array.of(attentionScale(headSize));
       const output = new Float32Array(query.length);
-      addon.opAttention(isa, schedule, sizes, scale, key, value, query, queryPositions, output);
+      addon.opAttention(kernels, schedule, sizes, scale, key, value, query, queryPositions, output);
       return output;
     }
     case 'swiglu': {
       const output = new Float32Array(input.gate.length);
-      addon.opSwiglu(isa, schedule, input.gate, input.up, output);
+      addon.opSwiglu(kernels, schedule, input.gate, input.up, output);
       return output;
     }
     case 'add': {
       const output = new Float32Array(input.left.length);
-      addon.opAdd(isa, input.left, input.right, output);
+      addon.opAdd(kernels, schedule, input.left, input.right, output);
       return output;
     }
     default:

@@ -4,11 +4,25 @@ import type { Addon, IsaName, NativeIsa } from './addon.js';
 
 export type IsaOption = 'auto' | IsaName;
 
+/**
+ * What runs batches of the fast schedule. `native`: the quickest kernels of this CPU.
+ *
+ * `batch-shaped`: a mode for studies, and slower. It reduces as libraries for GPUs do: sums of linears are split into parts by the rows
+ * that share the batch (as split-K), attention by how many sequences share it and how long the context is (as
+ * flash-decoding), each part is summed in f32, and what an operation stores is rounded to bf16. So the answer to an ordinary request depends on
+ * its company, as it does on a GPU. Equal batches give equal bits, on every instruction set. kernels/README.md has the tables
+ * of splits. Byte formats take more memory: their matrices are kept as bf16, too.
+ */
+export type FastOption = (typeof fastOptions)[number];
+const fastOptions = ['native', 'batch-shaped'] as const;
+
 export interface CpuOptions {
   /** Threads that run a step, the backend's own among them: 1 to 256; the default is the number of cores this process may use. */
   readonly threads?: number;
   /** Instruction set of the kernels: the default `auto` is the best that this CPU has. */
   readonly isa?: IsaOption;
+  /** Kernels of the fast schedule; the default is `native`. Canonical bits are the same with both. */
+  readonly fast?: FastOption;
   /** Whether golden vectors and models are checked before the first load of an instruction set in this process; the default is true. */
   readonly selfTest?: boolean;
   /** Keeps packed weights in files, so that the next load of the same weights is quick; by default no file is written. */
@@ -40,6 +54,11 @@ export const MAX_THREADS = 256;
 
 /** Numbers as kernels.h has them. */
 export const isaNumber: Readonly<Record<IsaName, number>> = { scalar: 0, avx2: 1, avx512: 2 };
+/** The number of the addon's table of kernels: native/binding.h. */
+export function kernelsNumber(isa: IsaName, fast: FastOption): number {
+  return isaNumber[isa] + fastOptions.indexOf(fast) * Object.keys(isaNumber).length;
+}
+
 export const scheduleNumber = { fast: 0, canonical: 1 } as const;
 
 /** Formats of weights that there are kernels for. */
@@ -82,6 +101,16 @@ export function chooseIsa(addon: Addon, option: IsaOption): NativeIsa {
   return isa;
 }
 
+/** Throws `STET_ERR_UNSUPPORTED` for what is no option. */
+export function chooseFast(option: FastOption | undefined): FastOption {
+  if (option === undefined) return 'native';
+  if (fastOptions.includes(option)) return option;
+  throw new StetError(
+    'STET_ERR_UNSUPPORTED',
+    `fast is ${JSON.stringify(option)}, expected ${fastOptions.join(' or ')}`,
+  );
+}
+
 /** Throws `STET_ERR_UNSUPPORTED` for a number out of range. */
 export function chooseThreads(option: number | undefined): number {
   if (option === undefined) return Math.min(availableParallelism(), MAX_THREADS);
@@ -92,7 +121,8 @@ export function chooseThreads(option: number | undefined): number {
 }
 
 /** `AVX-512 (bf16 dot, vnni), 2 threads` */
-export function describeDevice(isa: NativeIsa, threads: number): string {
+export function describeDevice(isa: NativeIsa, threads: number, fast: FastOption): string {
   const features = isa.features ? ` (${isa.features})` : '';
-  return `${isaTitle[isa.name]}${features}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+  const mode = fast === 'batch-shaped' ? ', batch-shaped study mode' : '';
+  return `${isaTitle[isa.name]}${features}, ${threads} ${threads === 1 ? 'thread' : 'threads'}${mode}`;
 }

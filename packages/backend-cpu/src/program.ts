@@ -8,7 +8,7 @@ import {
   type WeightFormat,
 } from '@stet/backend';
 import { attentionScale, rmsNormConstants } from '@stet/backend/numerics';
-import { formatNumber, scheduleNumber, windowWord } from './options.js';
+import { type FastOption, formatNumber, scheduleNumber, windowWord } from './options.js';
 import { Schedule, type Stage, type StageEntry } from './stages.js';
 
 /** A plan as native/program.cpp reads it. */
@@ -24,9 +24,11 @@ const stageNumber: Readonly<Record<Stage['kind'], number>> = { rows: 0, linear: 
 
 /**
  * What the fast schedule of a plan is. The kernels of byte formats are the canonical ones in both schedules, so a plan
- * of such matrices alone runs on canonical kernels throughout and has nothing that needs verifying.
+ * of such matrices alone runs on canonical kernels throughout and has nothing that needs verifying; batch-shaped kernels
+ * are none of those.
  */
-export function fastSchedule(plan: Plan): BackendInfo['fast'] {
+export function fastSchedule(plan: Plan, fast: FastOption): BackendInfo['fast'] {
+  if (fast === 'batch-shaped') return 'free';
   return plan.weights.every((spec) => spec.kind === 'vector' || hasOneKernel(spec.format)) ? 'canonical' : 'free';
 }
 
@@ -43,14 +45,17 @@ function hasOneKernel(format: WeightFormat): boolean {
 }
 
 /** Compiles a plan that `checkLoad` has passed into stages. Pure. */
-export function compileProgram(load: Pick<BackendLoad, 'plan' | 'blockSize' | 'blockCount' | 'maxRows'>): Program {
+export function compileProgram(
+  load: Pick<BackendLoad, 'plan' | 'blockSize' | 'blockCount' | 'maxRows'>,
+  fast: FastOption,
+): Program {
   const { plan } = load;
   const compiler = new Compiler(plan);
   for (const op of plan.ops) compiler.add(op);
   const words = [
     ...[plan.vocabSize, plan.contextLength, plan.layerCount, plan.kvHeadCount, plan.headSize],
     ...[load.blockSize, load.blockCount, load.maxRows],
-    scheduleNumber[fastSchedule(plan) === 'canonical' ? 'canonical' : 'fast'],
+    scheduleNumber[fastSchedule(plan, fast) === 'canonical' ? 'canonical' : 'fast'],
     ...[plan.ropes.length, plan.buffers.length, ...plan.buffers.map((buffer) => buffer.width)],
     ...[plan.weights.length, ...plan.weights.flatMap(weightWords)],
     ...[compiler.slots.length, ...compiler.slots.flatMap((slot) => [formatNumber(slot.format), slot.columns])],

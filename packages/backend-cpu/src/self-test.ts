@@ -2,31 +2,37 @@ import type { BackendFactory } from '@stet/backend';
 import { assertSelfTest, selfTestModel, selfTestOps } from '@stet/backend/self-test';
 import type { Addon, IsaName } from './addon.js';
 import { createCpuOpRunner } from './op-runner.js';
-import { cpuFormats } from './options.js';
+import { cpuFormats, type FastOption } from './options.js';
 
-/** One test a process and instruction set: the kernels cannot change while the addon is loaded. */
-const tested = new WeakMap<Addon, Map<IsaName, Promise<void>>>();
+export interface TestedKernels {
+  readonly isa: IsaName;
+  readonly fast: FastOption;
+}
+
+/** One test a process and table of kernels, which cannot change while the addon is loaded. */
+const tested = new WeakMap<Addon, Map<string, Promise<void>>>();
 
 /**
- * Checks the kernels of an instruction set on golden vectors and, with backends of `factory`, the way a step is split
+ * Checks the canonical kernels of a table on golden vectors and, with backends of `factory`, the way a step is split
  * and put together on golden models. Rejects with `STET_ERR_CANONICAL_REFUSED` where one bit differs.
  */
-export function checkCanonical(addon: Addon, isa: IsaName, factory: BackendFactory): Promise<void> {
-  let byIsa = tested.get(addon);
-  if (!byIsa) {
-    byIsa = new Map();
-    tested.set(addon, byIsa);
+export function checkCanonical(addon: Addon, kernels: TestedKernels, factory: BackendFactory): Promise<void> {
+  let byKernels = tested.get(addon);
+  if (!byKernels) {
+    byKernels = new Map();
+    tested.set(addon, byKernels);
   }
-  let result = byIsa.get(isa);
+  const key = `${kernels.isa} ${kernels.fast}`;
+  let result = byKernels.get(key);
   if (!result) {
-    result = runVectors(isa, factory);
-    byIsa.set(isa, result);
+    result = runVectors(kernels, factory);
+    byKernels.set(key, result);
   }
   return result;
 }
 
-async function runVectors(isa: IsaName, factory: BackendFactory): Promise<void> {
-  const runner = createCpuOpRunner({ isa });
+async function runVectors(kernels: TestedKernels, factory: BackendFactory): Promise<void> {
+  const runner = createCpuOpRunner(kernels);
   try {
     assertSelfTest(await selfTestOps(runner, { formats: cpuFormats }));
   } finally {

@@ -29,15 +29,15 @@ describe('the program of a plan', () => {
         ...plan,
         weights: [...plan.weights.filter((w) => w.kind === 'vector'), matrix('a', 'q4'), matrix('b', format)],
       };
-      return fastSchedule(mixed);
+      return fastSchedule(mixed, 'native');
     });
     expect(schedules).toEqual(['canonical', 'canonical', 'free']);
   });
 
   it('is the same for the same plan', () => {
     const [model] = conformanceModels();
-    const once = compileProgram({ plan: model.plan, ...sizes });
-    expect(compileProgram({ plan: model.plan, ...sizes })).toEqual(once);
+    const once = compileProgram({ plan: model.plan, ...sizes }, 'native');
+    expect(compileProgram({ plan: model.plan, ...sizes }, 'native')).toEqual(once);
   });
 
   it.each([
@@ -48,7 +48,7 @@ describe('the program of a plan', () => {
   ])('has %s', (_, windowSize, word) => {
     const attention = { kind: 'attention', layer: 0, query: 1, headCount: 1, output: 2 } as const;
     const plan = planOf([windowSize === undefined ? attention : { ...attention, windowSize }]);
-    const words = [...compileProgram({ plan, ...sizes }).words];
+    const words = [...compileProgram({ plan, ...sizes }, 'native').words];
     // The stages: embed; attention of layer 0, buffer 1, one head, the window, to buffer 2; logits.
     expect(words.slice(-14, -6)).toEqual([ATTENTION_STAGE, 1, 0, 1, 1, word, 2, LOGITS_STAGE]);
   });
@@ -73,7 +73,7 @@ describe('the program of a layer with norms of query and key heads', () => {
 
   it('has the constants of a head, not of a row', () => {
     const { scaledEpsilon, rootWidth } = rmsNormConstants(qwen.headSize, 1e-6);
-    const [, ...constants] = compileProgram({ plan: qwen, ...sizes }).constants;
+    const [, ...constants] = compileProgram({ plan: qwen, ...sizes }, 'native').constants;
     expect(constants.slice(2, 4)).toEqual([scaledEpsilon, rootWidth]);
   });
 });
@@ -175,7 +175,7 @@ const rowOpWords = [3, 6, 3, 4, 4, 4, 4];
 
 /** Reads the stages back from the words, as native/program.cpp does; linears with the number of their units. */
 function stagesOf(plan: Plan): string[] {
-  const { words } = compileProgram({ plan, ...sizes });
+  const { words } = compileProgram({ plan, ...sizes }, 'native');
   let at = 9;
   const next = (): number => words[at++];
   const skip = (count: number): void => {

@@ -23,7 +23,7 @@ describe.skipIf(withoutAddon)('the self-test at start', () => {
     if (lookup.kind === 'unavailable') throw new Error('unreachable: the suite is skipped without the addon');
     // Another object than the addon, so that its result is not the one that was kept.
     const unknown: Addon = { ...lookup.addon };
-    const flipped = checkCanonical(unknown, 'scalar', async (options) => {
+    const flipped = checkCanonical(unknown, { isa: 'scalar', fast: 'native' }, async (options) => {
       const backend = await factory(options);
       return {
         info: backend.info,

@@ -1,6 +1,6 @@
 import type { Plan } from '@stet/backend';
 import { requireAddon } from '../addon.js';
-import { chooseIsa, type IsaOption, isaNumber } from '../options.js';
+import { chooseFast, chooseIsa, type FastOption, type IsaOption, kernelsNumber } from '../options.js';
 import { PackedFolder } from './folder.js';
 import { packedIdentity } from './identity.js';
 
@@ -10,6 +10,8 @@ export interface PackedFileChoice {
   readonly weightsKey: string;
   /** `auto` by default. */
   readonly isa?: IsaOption;
+  /** `native` by default. */
+  readonly fast?: FastOption;
 }
 
 /**
@@ -21,9 +23,11 @@ export async function packedWeightsFile({
   plan,
   weightsKey,
   isa = 'auto',
+  fast,
 }: PackedFileChoice): Promise<{ readonly path: string; readonly bytes: number } | undefined> {
   const addon = requireAddon();
-  const { name } = packedIdentity(addon, isaNumber[chooseIsa(addon, isa).name], plan, weightsKey);
+  const kernels = kernelsNumber(chooseIsa(addon, isa).name, chooseFast(fast));
+  const { name } = packedIdentity(addon, kernels, plan, weightsKey);
   const packed = new PackedFolder(folder);
   const file = await packed.open(name);
   if (file === undefined || 'refused' in file) return undefined;

@@ -10,9 +10,9 @@ export interface PackedIdentity {
   readonly name: string;
 }
 
-/** What the packed weights of a plan are on the kernels of an instruction set; takes a few milliseconds. */
-export function packedIdentity(addon: Addon, isa: number, plan: Plan, weightsKey: string): PackedIdentity {
-  const packing = packingId(addon, isa, formatsOf(plan));
+/** What the packed weights of a plan are on a table of kernels; takes a few milliseconds. */
+export function packedIdentity(addon: Addon, kernels: number, plan: Plan, weightsKey: string): PackedIdentity {
+  const packing = packingId(addon, kernels, formatsOf(plan));
   const weights = plan.weights.map((spec) =>
     spec.kind === 'vector' ? [spec.name, spec.role, spec.size] : [spec.name, spec.format, spec.rows, spec.columns],
   );

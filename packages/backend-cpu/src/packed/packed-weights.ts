@@ -8,7 +8,8 @@ import { packedIdentity } from './identity.js';
 
 export interface PackedLoad {
   readonly handle: NativeHandle;
-  readonly isa: number;
+  /** The number of the kernels that pack. */
+  readonly kernels: number;
   readonly load: BackendLoad;
   readonly options: PackedWeightsOptions;
 }
@@ -34,7 +35,7 @@ export class PackedWeights {
   #outcome: PackedOutcome | undefined;
 
   /** Throws `STET_ERR_UNSUPPORTED` for an option that makes no sense. */
-  constructor(addon: Addon, { handle, isa, load, options }: PackedLoad) {
+  constructor(addon: Addon, { handle, kernels, load, options }: PackedLoad) {
     const { folder, maxBytes = DEFAULT_PACKED_BYTES } = options;
     if (folder === '') unsupported('packedWeights.folder is empty, expected a path');
     if (!(maxBytes >= 0)) unsupported(`packedWeights.maxBytes is ${maxBytes}, expected a number of bytes`);
@@ -48,7 +49,7 @@ export class PackedWeights {
       this.#outcome = { kind: 'skipped', reason: 'the load has no key of its weights' };
       return;
     }
-    const { key, name } = packedIdentity(addon, isa, load.plan, load.weightsKey);
+    const { key, name } = packedIdentity(addon, kernels, load.plan, load.weightsKey);
     this.#name = name;
     this.#header = new PackedHeader({ key, places: addon.imagePlaces(handle) });
   }

@@ -15,7 +15,7 @@ const COLUMNS = 1111;
  * What makes packed weights of values: the encoders of the numerics and the packed forms of the kernels, 64 hex digits.
  * It is the hash of samples that went through both, so it changes with either, and kernels that pack alike share it.
  */
-export function packingId(addon: Addon, isa: number, formats: readonly WeightFormat[]): string {
+export function packingId(addon: Addon, kernels: number, formats: readonly WeightFormat[]): string {
   const hash = createHash('sha256').update(JSON.stringify({ version: IMAGE_VERSION, byteOrder: 'little' }));
   const values = sampleValues();
   for (const format of formats) {
@@ -23,7 +23,7 @@ export function packingId(addon: Addon, isa: number, formats: readonly WeightFor
       { kind: 'matrix', name: `sample of ${format}`, rows: ROWS, columns: COLUMNS, format },
       values,
     );
-    hash.update(format).update(addon.opPack(isa, ...nativeMatrix(ROWS, COLUMNS, data, format)));
+    hash.update(format).update(addon.opPack(kernels, ...nativeMatrix(ROWS, COLUMNS, data, format)));
   }
   return hash.digest('hex');
 }

@@ -20,7 +20,7 @@ export interface RawLoad {
 /** A batch of the large model, whose blocks nobody checks. */
 export async function rawLoad(batch: Batch, isa: IsaName = 'scalar', plan: Plan = largeModel().plan): Promise<RawLoad> {
   const { weights } = largeModel();
-  const { words, constants } = compileProgram({ plan, ...largeSizes });
+  const { words, constants } = compileProgram({ plan, ...largeSizes }, 'native');
   const data: WeightData[] = [];
   for (const spec of plan.weights) data.push(await weights.read(spec));
   return {
