@@ -18,6 +18,11 @@ export interface EngineSpec {
   readonly mismatchRate?: number;
 }
 
+/** What is kept open for the units of a scenario. */
+export interface Closable {
+  close(): Promise<void> | void;
+}
+
 export type BackendSize = Pick<BackendLoad, 'blockSize' | 'blockCount' | 'maxRows'>;
 
 /** What the units of a study measure with. */
@@ -31,6 +36,11 @@ export interface StudyContext {
   engine(spec: EngineSpec): Promise<StetEngine>;
   /** The study's backend by itself, with the model on it; opened and kept likewise. */
   backend(size: BackendSize): Promise<Backend>;
+  /**
+   * What `open` resolves to: opened by the first call with the name and kept until its scenario has ended. What could not
+   * be opened is not tried again.
+   */
+  keep<T extends Closable>(name: string, open: () => Promise<T>): Promise<T>;
   /** A line above the progress bar. */
   log(line: string): void;
 }

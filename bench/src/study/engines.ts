@@ -4,14 +4,14 @@ import { loadModelPath } from '@stet/model/node';
 import { dvr } from '@stet/scheduler';
 import { type BackendSource, openBackends } from '../backends.js';
 import { mismatching } from '../load/mismatching-backend.js';
-import type { BackendSize, EngineSpec } from './context.js';
+import type { BackendSize, Closable, EngineSpec } from './context.js';
 import type { Study } from './study.js';
 
-/** The engines and backends of one study, one for each spec, over one device. */
+/** The engines and backends of one study, one for each spec, over one device; and what else its scenarios keep open. */
 export class Engines {
   readonly #study: Study;
   readonly #source: Promise<BackendSource>;
-  readonly #open = new Map<string, Promise<Backend | StetEngine>>();
+  readonly #open = new Map<string, Promise<Closable>>();
 
   constructor(study: Study) {
     this.#study = study;
@@ -21,18 +21,28 @@ export class Engines {
   }
 
   engine(spec: EngineSpec): Promise<StetEngine> {
-    return this.#once(`engine ${JSON.stringify(spec)}`, () => this.#createEngine(spec));
+    return this.keep(`engine ${JSON.stringify(spec)}`, () => this.#createEngine(spec));
   }
 
   backend(size: BackendSize): Promise<Backend> {
-    return this.#once(`backend ${JSON.stringify(size)}`, () => this.#createBackend(size));
+    return this.keep(`backend ${JSON.stringify(size)}`, () => this.#createBackend(size));
   }
 
-  /** Closes all of them; the device stays open for others. */
+  /** What `open` resolves to, which it is called for once. */
+  keep<T extends Closable>(name: string, open: () => Promise<T>): Promise<T> {
+    let one = this.#open.get(name) as Promise<T> | undefined;
+    if (!one) {
+      one = open();
+      this.#open.set(name, one);
+    }
+    return one;
+  }
+
+  /** Closes all of them, the last first; the device stays open for others. */
   async closeAll(): Promise<void> {
     const settled = await Promise.allSettled(this.#open.values());
     this.#open.clear();
-    for (const one of settled) if (one.status === 'fulfilled') await one.value.close();
+    for (const one of settled.reverse()) if (one.status === 'fulfilled') await one.value.close();
   }
 
   async close(): Promise<void> {
@@ -60,15 +70,6 @@ export class Engines {
     } finally {
       await model.close();
     }
-  }
-
-  #once<T extends Backend | StetEngine>(key: string, create: () => Promise<T>): Promise<T> {
-    let one = this.#open.get(key) as Promise<T> | undefined;
-    if (!one) {
-      one = create();
-      this.#open.set(key, one);
-    }
-    return one;
   }
 }
 

@@ -48,6 +48,7 @@ export async function runStudy(options: RunOptions): Promise<StudyFile> {
       signal,
       engine: (spec) => engines.engine(spec),
       backend: (size) => engines.backend(size),
+      keep: (name, open) => engines.keep(name, open),
       log: (line) => progress.log(line),
     };
     beginProgress(progress, tasks, journal);
