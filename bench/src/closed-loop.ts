@@ -1,6 +1,6 @@
 import { isStetError } from '@stet/backend';
-import type { Engine, GenerateRequest } from '@stet/engine';
-import { type AnswerMeter, LoopMeter, type LoopResult } from './loop-meter.js';
+import type { Engine, GenerateEvent, GenerateRequest } from '@stet/engine';
+import { LoopMeter, type LoopResult } from './loop-meter.js';
 
 /** One client: it sends a request, reads the answer, and sends the next one at once. */
 export interface LoopStream {
@@ -8,6 +8,8 @@ export interface LoopStream {
   request(index: number): GenerateRequest;
   /** `measured`: its answers 1 .. measuredRequests count, the one before them is a warm-up. `load`: it only keeps the engine busy. */
   readonly role: 'measured' | 'load';
+  /** Sees every answer, also unmeasured ones, the last of which may break off. */
+  onEvent?(index: number, event: GenerateEvent): void;
 }
 
 /**
@@ -22,16 +24,17 @@ export async function runClosedLoop(
   const measured = streams.filter(({ role }) => role === 'measured').length;
   const end = new AbortController();
   const meter = new LoopMeter(measured, measured * measuredRequests);
-  const clients = streams.map(async ({ request, role }) => {
+  const clients = streams.map(async (stream) => {
     for (let index = 0; !meter.isComplete; index++) {
-      const counts = role === 'measured' && index >= 1 && index <= measuredRequests;
-      await readAnswer(
-        engine,
-        request(index),
-        end.signal,
-        counts ? meter.beginAnswer(performance.now()) : undefined,
-        meter,
-      );
+      const counts = stream.role === 'measured' && index >= 1 && index <= measuredRequests;
+      const answer = counts ? meter.beginAnswer(performance.now()) : undefined;
+      for await (const event of eventsOf(engine, stream.request(index), end.signal)) {
+        stream.onEvent?.(index, event);
+        if (event.type !== 'commit') continue;
+        meter.commit(event.tokens.length);
+        answer?.commit(performance.now());
+      }
+      if (answer) meter.endAnswer(performance.now());
       if (meter.isComplete) end.abort();
     }
   });
@@ -44,22 +47,11 @@ export async function runClosedLoop(
   return meter.result();
 }
 
-/** Reads to the end, or until everybody has finished. */
-async function readAnswer(
-  engine: Engine,
-  request: GenerateRequest,
-  shared: AbortSignal,
-  answer: AnswerMeter | undefined,
-  meter: LoopMeter,
-): Promise<void> {
+/** One answer to its end, or until everybody has finished. */
+async function* eventsOf(engine: Engine, request: GenerateRequest, shared: AbortSignal): AsyncGenerator<GenerateEvent> {
   try {
     // A signal of its own: Node warns of a leak where many listeners share one.
-    for await (const event of engine.generate(request, { signal: AbortSignal.any([shared]) })) {
-      if (event.type !== 'commit') continue;
-      meter.commit(event.tokens.length);
-      answer?.commit(performance.now());
-    }
-    if (answer) meter.endAnswer(performance.now());
+    yield* engine.generate(request, { signal: AbortSignal.any([shared]) });
   } catch (error) {
     if (!(shared.aborted && isStetError(error) && error.code === 'STET_ERR_ABORTED')) throw error;
   }

@@ -1,5 +1,6 @@
 import type { Backend, BackendLoad } from '@stet/backend';
-import type { EngineLimits, StetEngine } from '@stet/engine';
+import type { EngineLimits, KvOptions, StetEngine } from '@stet/engine';
+import type { Json } from './scenario.js';
 import type { Study } from './study.js';
 import type { StudyModel } from './study-model.js';
 
@@ -14,6 +15,8 @@ export interface EngineSpec {
   /** `off` by default: prompts come again in every round, and nothing of them may be left. */
   readonly prefixCache?: 'on' | 'off';
   readonly limits?: Partial<EngineLimits>;
+  /** What a workload's sequences need at once, where the engine's default may be too small or too many engines are open. */
+  readonly kv?: KvOptions;
   /** Share of the fast rows whose likeliest token is exchanged for another, 0 .. 1. */
   readonly mismatchRate?: number;
 }
@@ -41,6 +44,8 @@ export interface StudyContext {
    * be opened is not tried again.
    */
   keep<T extends Closable>(name: string, open: () => Promise<T>): Promise<T>;
+  /** What an earlier unit of the scenario measured, in this run or in the one that it continues. */
+  measured(key: string): Json;
   /** A line above the progress bar. */
   log(line: string): void;
 }

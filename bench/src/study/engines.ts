@@ -51,7 +51,7 @@ export class Engines {
     if (source.status === 'fulfilled') source.value.close();
   }
 
-  async #createEngine({ policy, prefixCache = 'off', limits, mismatchRate }: EngineSpec): Promise<StetEngine> {
+  async #createEngine({ policy, prefixCache = 'off', limits, kv, mismatchRate }: EngineSpec): Promise<StetEngine> {
     const { create } = await this.#source;
     return createEngine({
       model: this.#study.model,
@@ -59,6 +59,7 @@ export class Engines {
       policy: policyOption(policy),
       prefixCache,
       ...(limits && { limits }),
+      ...(kv && { kv }),
     });
   }
 
