@@ -28,8 +28,9 @@ export interface BenchOptions {
   readonly llamaModels: ReadonlyMap<string, string>;
   /** llama.cpp's `llama-server`. */
   readonly llamaServer?: string;
-  /** Of `load` and `chaos`: clients at once, and requests of all of them. */
+  /** Of `load` and `chaos`: clients at once. */
   readonly sockets?: number;
+  /** Of `load` and `chaos`: of all clients; of `offline` and `online`: of a trace. */
   readonly requests?: number;
   /** Share of the requests that are deterministic, 0 to 1. */
   readonly deterministic?: number;

@@ -14,3 +14,8 @@ export function seededNormal(seed: number): () => number {
   const uniform = seededUniform(seed);
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 }
+
+/** Another seed for each index, so that what is drawn from them has nothing in common. */
+export function derivedSeed(seed: number, index: number): number {
+  return Math.floor(seededUniform((seed ^ Math.imul(index + 1, 0x9e3779b1)) >>> 0)() * 2 ** 32);
+}

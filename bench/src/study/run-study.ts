@@ -1,4 +1,4 @@
-import { NUMERICS_ID } from '@stet/backend';
+import { assert, NUMERICS_ID } from '@stet/backend';
 import { SAMPLER_VERSION } from '@stet/scheduler';
 import { machineLoad } from '../result.js';
 import type { StudyContext } from './context.js';
@@ -21,6 +21,9 @@ export interface RunOptions {
   readonly signal: AbortSignal;
 }
 
+/** The context of all scenarios, without what belongs to one. */
+type SharedContext = Omit<StudyContext, 'measured'>;
+
 interface Task {
   readonly scenario: Scenario;
   readonly units: readonly Unit[];
@@ -42,7 +45,7 @@ export async function runStudy(options: RunOptions): Promise<StudyFile> {
     const tasks: Task[] = [];
     for (const scenario of scenarios) tasks.push({ scenario, units: await scenario.units(study) });
     if (journal.size > 0) progress.log(`going on with an interrupted run: ${journal.size} units are done`);
-    const context: StudyContext = {
+    const context: SharedContext = {
       study,
       model,
       signal,
@@ -96,11 +99,17 @@ export function partOf(scenario: Scenario, measures: ReadonlyMap<string, Json>, 
 
 async function runUnits(
   { scenario, units }: Task,
-  context: StudyContext,
+  shared: SharedContext,
   journal: Journal,
   progress: Progress,
 ): Promise<Map<string, Json>> {
   const measures = new Map<string, Json>();
+  const measured = (key: string): Json => {
+    const measure = measures.get(key);
+    assert(measure !== undefined, `${scenario.name} asks for ${key}, which comes later`);
+    return measure;
+  };
+  const context: StudyContext = { ...shared, measured };
   for (const unit of units) {
     let measure = journal.find(scenario.name, unit.key);
     if (measure === undefined) {

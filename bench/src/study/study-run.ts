@@ -64,7 +64,7 @@ function tell(file: StudyFile, report: string, { json }: BenchOptions): number {
 
 function studyOf({ size }: StudyCommand, options: BenchOptions): Study {
   const { model = 'tales', backend = 'cpu', fast = 'native', seed = DEFAULT_SEED, threads } = options;
-  const { rounds, qps, dataset } = options;
+  const { rounds, qps, requests, dataset } = options;
   return {
     size,
     model,
@@ -74,6 +74,7 @@ function studyOf({ size }: StudyCommand, options: BenchOptions): Study {
     seed,
     ...(rounds !== undefined && { rounds }),
     ...(qps && { qps }),
+    ...(requests !== undefined && { requests }),
     ...(dataset !== undefined && { dataset }),
   };
 }

@@ -19,6 +19,8 @@ export interface Study {
   readonly rounds?: number;
   /** Requests per second of online scenarios, in place of their own. */
   readonly qps?: readonly number[];
+  /** Requests of a trace, in place of the scenario's own. */
+  readonly requests?: number;
   /** A file in ShareGPT's JSON, whose conversations take the place of generated ones. */
   readonly dataset?: string;
 }
