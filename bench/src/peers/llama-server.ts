@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Ask, askCrowd, MAX_LANES } from './crowds.js';
 import type { Answerer } from './distinct-answers.js';
 
@@ -9,6 +10,8 @@ const START_MS = 120_000;
 /** Until a server that was asked to end is ended. */
 const STOP_MS = 5_000;
 const POLL_MS = 100;
+/** From a broken connection to the end of the process, where that is why. */
+const LAST_WORD_MS = 2_000;
 /** What is kept of what it says, to tell when it fails. */
 const SAID_CHARACTERS = 4_000;
 /** Tokens of one decode call, as llama-bench has by default. */
@@ -49,7 +52,15 @@ export async function startLlamaServer(options: LlamaServerOptions): Promise<Lla
   return {
     name: llamaServerName,
     kind: 'peer',
-    answer: (crowd) => Promise.race([askCrowd(crowd, ask), ended]),
+    answer: async (crowd) => {
+      try {
+        return await askCrowd(crowd, ask);
+      } catch (error) {
+        // Where the process has ended, that says more than a broken connection.
+        await Promise.race([ended, sleep(LAST_WORD_MS)]);
+        throw error;
+      }
+    },
     close: () => stop(child),
   };
 }
@@ -106,7 +117,7 @@ async function untilHealthy(url: string): Promise<void> {
     const response = await fetch(`${url}/health`).catch(() => undefined);
     await response?.text();
     if (response?.ok) return;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await sleep(POLL_MS);
   }
   throw new Error(`llama-server was not ready after ${START_MS / 1000} seconds`);
 }
