@@ -19,3 +19,14 @@ export function seededNormal(seed: number): () => number {
 export function derivedSeed(seed: number, index: number): number {
   return Math.floor(seededUniform((seed ^ Math.imul(index + 1, 0x9e3779b1)) >>> 0)() * 2 ** 32);
 }
+
+/** Indices 0 .. count - 1 in a seeded order (Fisher and Yates). */
+export function shuffled(count: number, seed: number): number[] {
+  const uniform = seededUniform(seed);
+  const order = Array.from({ length: count }, (_, i) => i);
+  for (let i = count - 1; i > 0; i--) {
+    const j = Math.floor(uniform() * (i + 1));
+    [order[i], order[j]] = [order[j]!, order[i]!];
+  }
+  return order;
+}
