@@ -5,7 +5,7 @@ import { markdownTable } from './models/markdown.js';
 import type { BenchOptions } from './options.js';
 import { takeTurns } from './peers/contender.js';
 import { type CrowdOptions, crowdsOf } from './peers/crowds.js';
-import { type DistinctAnswers, distinctAnswersRow, findDistinctAnswers } from './peers/distinct-answers.js';
+import { type DistinctAnswersFound, distinctAnswersRow, findDistinctAnswers } from './peers/distinct-answers.js';
 import { answerersOf, type Field, openField } from './peers/field.js';
 import { type Figures, figureRow, figuresOf, type Ratios, ratiosOf } from './peers/report.js';
 import { engineName } from './peers/stet-contenders.js';
@@ -57,7 +57,7 @@ export async function measurePeers(options: BenchOptions): Promise<BenchResult> 
     const answerers = answerersOf(field, { ...options, model }, asked, crowds);
     const answers = await findDistinctAnswers(answerers, crowdsOf(text, crowds), console.error);
     for (const [name, reason] of answers.failed) field.skipped.set(name, reason);
-    return resultOf({ own, rounds, size, field, figures, costs, answers: answers.rows, loadBefore, options });
+    return resultOf({ own, rounds, size, field, figures, costs, answers, loadBefore, options });
   } finally {
     await field.close();
   }
@@ -93,7 +93,7 @@ interface Found {
   readonly figures: ReadonlyMap<string, Figures>;
   /** None of a quick run. */
   readonly costs: readonly DeterminismCost[];
-  readonly answers: readonly DistinctAnswers[];
+  readonly answers: DistinctAnswersFound;
   readonly loadBefore: number;
   readonly options: BenchOptions;
 }
@@ -101,7 +101,7 @@ interface Found {
 function resultOf({ own, rounds, size, field, figures, costs, answers, loadBefore, options }: Found): BenchResult {
   const rows = Array.from(figures, ([name, found]) => figureRow(name, found));
   const ratios = ratiosByName(field, figures);
-  const tables = [rows, ratioRows(ratios), answers.map(distinctAnswersRow), costs.flatMap(determinismRows)];
+  const tables = [rows, ratioRows(ratios), answers.rows.map(distinctAnswersRow), costs.flatMap(determinismRows)];
   const against = field.node && figures.get(field.node.name);
   const ours = figures.get(engineName(own.title, 'fast'));
   const { info } = (field.stet.opened.find(({ title }) => title === own.title) ?? field.stet.opened[0]!).engine;
@@ -120,7 +120,7 @@ function resultOf({ own, rounds, size, field, figures, costs, answers, loadBefor
         ours && { ratio: ratiosOf(ours, against), of: engineName(own.title, 'fast'), against: field.node?.name }),
       ratios: Object.fromEntries(ratios),
       figures: Object.fromEntries(figures),
-      distinctAnswers: answers,
+      distinctAnswers: answers.rows,
       ...(costs.length > 0 && { deterministic: costs }),
       skipped: Object.fromEntries(field.skipped),
       model: info.model,
@@ -131,6 +131,9 @@ function resultOf({ own, rounds, size, field, figures, costs, answers, loadBefor
       device: info.device,
       ...(field.node && { nodeLlamaCpp: field.node.device }),
     },
+    ...(answers.broken.length > 0 && {
+      failure: `equal deterministic requests got different answers: ${answers.broken.join(', ')}`,
+    }),
   };
 }
 

@@ -20,6 +20,8 @@ export function distinctAnswers(answers: readonly (readonly number[])[]): Differ
 
 /** Somebody whose answers are compared with each other. One crowd at a time. */
 export interface Answerer extends Participant {
+  /** Whether equal requests are promised equal answers. */
+  readonly promise: 'equal' | 'none';
   /** Output tokens of each target of the crowd. */
   answer(crowd: Crowd): Promise<readonly (readonly number[])[]>;
   /** Rollbacks until now, where there are any. */
@@ -37,6 +39,8 @@ export interface DistinctAnswersFound {
   readonly rows: readonly DistinctAnswers[];
   /** Why somebody has no row, by name. */
   readonly failed: ReadonlyMap<string, string>;
+  /** Names of those who broke a promise. */
+  readonly broken: readonly string[];
 }
 
 /** Every answerer meets the same crowds, one after the other. */
@@ -47,19 +51,22 @@ export async function findDistinctAnswers(
 ): Promise<DistinctAnswersFound> {
   const rows: DistinctAnswers[] = [];
   const failed = new Map<string, string>();
+  const broken: string[] = [];
   for await (const answerer of answerers) {
     log(`equal requests under load: ${answerer.name}`);
     const answers = await unlessItFails(answerer, () => answersOf(answerer, crowds), failed, log);
     if (!answers) continue;
     const rollbacks = answerer.rollbacks?.();
+    const difference = distinctAnswers(answers);
+    if (answerer.promise === 'equal' && difference.distinct > 1) broken.push(answerer.name);
     rows.push({
       contender: answerer.name,
       requests: answers.length,
-      ...distinctAnswers(answers),
+      ...difference,
       ...(rollbacks !== undefined && { rollbacks }),
     });
   }
-  return { rows, failed };
+  return { rows, failed, broken };
 }
 
 async function answersOf(answerer: Answerer, crowds: readonly Crowd[]): Promise<(readonly number[])[]> {

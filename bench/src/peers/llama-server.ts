@@ -52,6 +52,7 @@ export async function startLlamaServer(options: LlamaServerOptions): Promise<Lla
   return {
     name: llamaServerName,
     kind: 'peer',
+    promise: 'none',
     answer: async (crowd) => {
       try {
         return await askCrowd(crowd, ask);

@@ -50,6 +50,7 @@ export async function startNodeLlamaCpp({ model, threads, positions }: NodeLlama
     return {
       name: `node-llama-cpp ${version}`,
       kind: 'peer',
+      promise: 'none',
       device,
       run: async (workload) => {
         const { prompts, outputTokens } = workload;

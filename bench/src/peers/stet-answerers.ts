@@ -37,7 +37,7 @@ export async function openStetAnswerers(
 
 function ordinaryAnswerer(name: string, engine: StetEngine): Answerer {
   const ask = askOf(engine, false, () => {});
-  return { name, kind: 'ours', answer: (crowd) => askCrowd(crowd, ask) };
+  return { name, kind: 'ours', promise: 'none', answer: (crowd) => askCrowd(crowd, ask) };
 }
 
 function deterministicAnswerer(name: string, engine: StetEngine): Answerer {
@@ -45,7 +45,13 @@ function deterministicAnswerer(name: string, engine: StetEngine): Answerer {
   const ask = askOf(engine, true, (count) => {
     rollbacks += count;
   });
-  return { name, kind: 'ours', answer: (crowd) => askCrowd(crowd, ask), rollbacks: () => rollbacks };
+  return {
+    name,
+    kind: 'ours',
+    promise: 'equal',
+    answer: (crowd) => askCrowd(crowd, ask),
+    rollbacks: () => rollbacks,
+  };
 }
 
 /** `noteRollbacks`: of each target. */

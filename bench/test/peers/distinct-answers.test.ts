@@ -62,15 +62,17 @@ describe('findDistinctAnswers', () => {
   const steady: Answerer = {
     name: 'steady',
     kind: 'ours',
+    promise: 'equal',
     answer: async (crowd) => answers(crowd, 0),
     rollbacks: () => 3,
   };
   const moody: Answerer = {
     name: 'moody',
     kind: 'peer',
+    promise: 'none',
     answer: async (crowd) => answers(crowd, crowd.lanes.length > 1 ? 1 : 0),
   };
-  const wordless: Answerer = { name: 'wordless', kind: 'peer', answer: async () => [[7]] };
+  const wordless: Answerer = { name: 'wordless', kind: 'peer', promise: 'none', answer: async () => [[7]] };
 
   it('has a row for everybody who answered each of the equal requests', async () => {
     const lines: string[] = [];
@@ -81,6 +83,12 @@ describe('findDistinctAnswers', () => {
     ]);
     expect(failed.get('wordless')).toMatch(/answers of 1 tokens, expected 1 of 8/);
     expect(lines).toContain(`SKIPPED wordless: ${failed.get('wordless')}`);
+  });
+
+  it('names those alone who promised equal answers and gave others', async () => {
+    const liar: Answerer = { ...moody, name: 'liar', promise: 'equal' };
+    const { broken } = await findDistinctAnswers([steady, moody, liar], crowds, () => {});
+    expect(broken).toEqual(['liar']);
   });
 
   it('does not believe too few answers of ours', async () => {

@@ -14,7 +14,7 @@ const crowdOf = (first: number, neighbour: number): Crowd => ({
   ],
 });
 
-describe("llama.cpp's server", () => {
+describe("llama.cpp's server", { timeout: 30_000 }, () => {
   it('is waited for, answers a crowd, lets go of a neighbour that still writes, and ends', async () => {
     const server = await startLlamaServer(options);
     try {
