@@ -1,18 +1,18 @@
-import { isStetError, StetError } from '@stet/backend';
-import type { GenerateEvent, GenerateRequest } from '@stet/engine';
-import type { AnswerSource } from './engine/answer-source.js';
-import type { EngineChoice } from './engine/messages.js';
-import { openWorkerEngine } from './engine/worker-engine.js';
-import { Meter } from './run/meter.js';
-import { crowdSize, runTwice } from './run/run-twice.js';
+import type { StetError } from '@stet/backend';
+import { type SeededRequest, showText, toStetError } from './chat/chat.js';
+import { ChatList } from './chat/chat-list.js';
+import { runTwice } from './run/run-twice.js';
 import { Transcript } from './run/transcript.js';
-import { AnswerView } from './view/answer-view.js';
-import { element, setText } from './view/element.js';
-import { choiceFromAddress, EngineForm } from './view/engine-form.js';
-import { hideFailure, showFailure } from './view/failure-view.js';
+import type { AnswerSource } from './source/answer-source.js';
+import { choiceFromAddress, defaultPolicy, type SourceChoice, serverBase } from './source/choice.js';
+import { openSource } from './source/open-source.js';
+import { isServer } from './source/server-api.js';
+import { element } from './view/element.js';
+import { EngineForm } from './view/engine-form.js';
+import { FailureView } from './view/failure-view.js';
 import { FiguresView } from './view/figures-view.js';
+import { LinkView } from './view/link-view.js';
 import { LoadingView } from './view/loading-view.js';
-import { type FormRequest, RequestForm } from './view/request-form.js';
 import { TwiceView } from './view/twice-view.js';
 
 /** Failures that are the engine's and not the request's: what helps is to load it anew. */
@@ -21,183 +21,157 @@ const ENGINE_CODES: ReadonlySet<StetError['code']> = new Set([
   'STET_ERR_DEVICE_LOST',
   'STET_ERR_ENGINE_CLOSED',
 ]);
+/** Where `stet serve` listens unless it is told otherwise. */
+const USUAL_SERVER = 'http://127.0.0.1:8642/';
+/** How long this page's own server may take to say that it is one. */
+const OWN_SERVER_MS = 3_000;
 
-/** The page: one engine at a time, one run at a time. */
+/** The page: one source of answers at a time, and chats that share it. */
 export class Playground {
-  readonly #engineForm = new EngineForm((choice) => void this.#open(choice));
-  readonly #form = new RequestForm({
-    generate: (request) => void this.#run((source, signal) => this.#generate(source, request, signal)),
-    twice: (request) => void this.#run((source, signal) => this.#twice(source, request, signal)),
-    stop: () => this.#running?.abort(),
-  });
+  readonly #engineForm = new EngineForm(() => void this.#openChosen());
   readonly #loading = new LoadingView();
-  readonly #answer = new AnswerView(element('answer', HTMLElement));
+  readonly #link = new LinkView();
+  readonly #failure = new FailureView(element('failure', HTMLElement));
   readonly #figures = new FiguresView();
   readonly #twiceView = new TwiceView();
+  readonly #chats = new ChatList(
+    {
+      twice: (chat, source, request, signal) => this.#twice(chat, source, request, signal),
+      takesFailure: (error) => this.#takesFailure(error),
+    },
+    this.#figures,
+  );
   #opening = new AbortController();
   #source: AnswerSource | undefined;
-  #running: AbortController | undefined;
+  #place: SourceChoice['kind'] = 'browser';
 
   constructor() {
-    element('use-reference', HTMLButtonElement).onclick = () => {
-      const choice = { ...readChoice(), backend: 'reference' } as const;
-      this.#engineForm.show(choice);
-      void this.#open(choice);
-    };
-    element('retry', HTMLButtonElement).onclick = () => void this.start();
+    element('use-reference', HTMLButtonElement).onclick = () =>
+      void this.#open({ kind: 'browser', backend: 'reference', policy: defaultPolicy });
+    element('retry', HTMLButtonElement).onclick = () => void this.#openChosen();
   }
 
-  /** Opens the engine that the address asks for. */
+  /** Opens what the address asks for, or else the server that this page comes from, or else an engine in the page. */
   async start(): Promise<void> {
     try {
-      const choice = readChoice();
-      this.#engineForm.show(choice);
-      await this.#open(choice);
+      const asked = choiceFromAddress(location.search);
+      if (asked === undefined || !('address' in asked || 'backend' in asked)) {
+        const own = await ownServer();
+        if (own !== undefined) await this.#open({ kind: 'server', address: own });
+        else if (asked === undefined) await this.#open({ kind: 'browser', backend: 'webgpu', policy: defaultPolicy });
+        else await this.#open({ kind: 'server', address: USUAL_SERVER });
+      } else await this.#open(asked);
     } catch (error) {
-      this.#failEngine(error);
+      this.#fail(toStetError(error));
     }
   }
 
-  /** Replaces the engine, or the one that is being opened. */
-  async #open(choice: EngineChoice): Promise<void> {
+  async #openChosen(): Promise<void> {
+    try {
+      if (this.#engineForm.lacksServer)
+        await this.#open({ kind: 'server', address: (await ownServer()) ?? USUAL_SERVER });
+      else await this.#open(this.#engineForm.read());
+    } catch (error) {
+      this.#fail(toStetError(error));
+    }
+  }
+
+  /** Replaces the source, or the one that is being opened. */
+  async #open(choice: SourceChoice): Promise<void> {
     this.#opening.abort();
     const opening = new AbortController();
     this.#opening = opening;
-    this.#running?.abort();
     const previous = this.#source;
-    this.#source = undefined;
-    this.#form.state = 'idle';
-    this.#figures.showInfo(undefined);
-    hideFailure('failure');
-    this.#loading.start();
-    setText('status', 'Loading the model.');
+    this.#setSource(undefined, choice);
+    this.#engineForm.show(choice);
+    this.#failure.hide();
+    this.#link.show(undefined);
+    if (choice.kind === 'browser') this.#loading.start();
+    else this.#loading.end();
+    this.#chats.status = choice.kind === 'browser' ? 'Loading the model.' : 'Connecting.';
     try {
       // One model at a time: a device may not hold two.
       await previous?.close();
-      const source = await openWorkerEngine(choice, {
+      const { key } = this.#engineForm;
+      const source = await openSource(choice, {
+        ...(key !== undefined && { key }),
         signal: opening.signal,
         onProgress: (progress) => {
           if (!opening.signal.aborted) this.#loading.show(progress);
+        },
+        onState: (state) => {
+          if (this.#opening === opening) this.#link.show(state);
         },
       });
       if (opening.signal.aborted) {
         await source.close();
         return;
       }
-      this.#source = source;
       this.#loading.end();
-      this.#figures.showInfo(source.info);
-      this.#form.state = 'ready';
-      setText('status', 'Ready.');
+      this.#setSource(source, choice);
     } catch (error) {
-      if (!opening.signal.aborted) this.#failEngine(error);
+      if (!opening.signal.aborted) this.#fail(toStetError(error));
     }
   }
 
-  #failEngine(error: unknown): void {
-    const failure = toStetError(error);
+  #setSource(source: AnswerSource | undefined, choice: SourceChoice): void {
+    this.#source = source;
+    this.#place = choice.kind;
+    this.#chats.source = source;
+    this.#figures.showInfo(source?.info, choice.kind === 'server' ? choice.address : 'in this page');
+  }
+
+  #fail(error: StetError): void {
     this.#loading.end();
-    setText('status', '');
-    showFailure('failure', failure);
-    element('use-reference', HTMLButtonElement).hidden = element('backend', HTMLSelectElement).value === 'reference';
+    this.#link.show(undefined);
+    this.#chats.status = '';
+    this.#failure.show(error);
+    const backend = element('backend', HTMLSelectElement).value;
+    element('use-reference', HTMLButtonElement).hidden = backend !== 'webgpu';
+    if (error.code === 'STET_ERR_UNAUTHORIZED') this.#engineForm.focusKey();
   }
 
-  /** One run from click to end: the buttons, the status line and what goes wrong. */
-  async #run(run: (source: AnswerSource, signal: AbortSignal) => Promise<void>): Promise<void> {
-    const source = this.#source;
-    if (!source || this.#running) return;
-    const running = new AbortController();
-    this.#running = running;
-    this.#form.state = 'running';
-    hideFailure('request-failure');
-    try {
-      await run(source, running.signal);
-    } catch (error) {
-      const failure = toStetError(error);
-      if (running.signal.aborted) {
-        setText('status', 'Stopped. What is shown is final.');
-      } else if (ENGINE_CODES.has(failure.code)) {
-        this.#failEngine(failure);
-      } else {
-        setText('status', '');
-        showFailure('request-failure', failure);
-      }
-    } finally {
-      this.#running = undefined;
-      // A new engine may be loading by now.
-      if (this.#source) this.#form.state = 'ready';
-    }
+  /** A server goes on after its failures, and so does the connection to it; an engine of this page does not. */
+  #takesFailure(error: StetError): boolean {
+    if (this.#place === 'server' || !ENGINE_CODES.has(error.code)) return false;
+    this.#fail(error);
+    return true;
   }
 
-  async #generate(source: AnswerSource, form: FormRequest, signal: AbortSignal): Promise<void> {
-    const answer = this.#answer;
-    const transcript = new Transcript();
-    const meter = new Meter(performance.now());
-    answer.clear();
-    answer.busy = true;
-    this.#figures.clear();
-    setText('status', 'Generating …');
-    try {
-      for await (const event of source.generate({ ...form, provisional: true }, { signal })) {
-        if (event.type === 'commit') meter.commit(event.tokens.length, performance.now());
-        showText(event, transcript, answer);
-        this.#figures.showMeter(meter.read());
-        this.#figures.showEvent(event);
-        if (event.type === 'done') setText('status', describeEnd(event));
-      }
-    } finally {
-      answer.dropCandidates();
-      answer.busy = false;
-    }
-  }
-
-  async #twice(source: AnswerSource, form: FormRequest, signal: AbortSignal): Promise<void> {
-    const { seed = drawSeed() } = form;
-    const request: GenerateRequest & { seed: number } = { ...form, seed, deterministic: true, provisional: true };
+  async #twice(
+    chat: { readonly title: string; readonly loadCount: number; status: string },
+    source: AnswerSource,
+    request: SeededRequest,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { loadCount } = chat;
     const transcripts = [new Transcript(), new Transcript()] as const;
     const { answers } = this.#twiceView;
-    this.#twiceView.start(crowdSize);
-    setText('status', 'Running it alone …');
+    this.#twiceView.start(chat.title, request, loadCount);
+    this.#chats.isComparing = true;
+    chat.status = 'Running it alone …';
     try {
       const verdict = await runTwice(source, request, {
+        loadCount,
+        random: Math.random,
         signal,
         onEvent: (run, event) => {
-          if (run === 1 && event.type === 'accepted') setText('status', `Running it with ${crowdSize} others …`);
+          if (run === 1 && event.type === 'accepted') chat.status = `Running it beside ${loadCount} others …`;
           showText(event, transcripts[run], answers[run]);
         },
       });
       this.#twiceView.show(verdict);
-      setText('status', 'Done.');
+      chat.status = 'Done.';
     } finally {
-      for (const answer of answers) answer.dropCandidates();
       this.#twiceView.end();
+      this.#chats.isComparing = false;
     }
   }
 }
 
-function readChoice(): EngineChoice {
-  return choiceFromAddress(location.search);
-}
-
-function showText(event: GenerateEvent, transcript: Transcript, view: AnswerView): void {
-  if (event.type === 'commit' || event.type === 'provisional' || event.type === 'rollback')
-    view.show(transcript.apply(event));
-}
-
-function describeEnd({ finishReason, usage }: Extract<GenerateEvent, { type: 'done' }>): string {
-  const why = finishReason === 'stop' ? 'the model ended the text' : 'the most that was asked for';
-  return `Done: ${usage.completionTokens} tokens, ${why}.`;
-}
-
-function drawSeed(): number {
-  return crypto.getRandomValues(new Uint32Array(1))[0]!;
-}
-
-/** What is no `StetError` is a mistake of this page. */
-function toStetError(error: unknown): StetError {
-  if (isStetError(error)) return error;
-  console.error(error);
-  return new StetError('STET_ERR_BACKEND_FAILED', error instanceof Error ? error.message : String(error), {
-    cause: error,
-  });
+/** The server that this page comes from, where that is one that answers requests. */
+async function ownServer(): Promise<string | undefined> {
+  if (!location.protocol.startsWith('http')) return undefined;
+  const base = serverBase(new URL('.', location.href).href);
+  return (await isServer(base, AbortSignal.timeout(OWN_SERVER_MS))) ? base : undefined;
 }

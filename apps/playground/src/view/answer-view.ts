@@ -1,6 +1,7 @@
+import type { DifferentPlace } from '../run/compare.js';
 import type { TextChange } from '../run/transcript.js';
 
-/** How long what was rolled back stays visible; style.css fades it in that time. */
+/** How long what was rolled back stays visible; the style fades it in that time. */
 const WITHDRAWN_MS = 1600;
 
 /** The text of one answer: final, then what is being struck out, then candidates. */
@@ -35,6 +36,15 @@ export class AnswerView {
   /** What is not final when an answer is cut short will never be. */
   dropCandidates(): void {
     this.#candidates.textContent = '';
+  }
+
+  /** Marks a place of the final text; an answer that has ended there gets a sign. */
+  mark({ token, start, end }: DifferentPlace): void {
+    const text = this.#committed.data;
+    const mark = document.createElement('mark');
+    mark.textContent = token === undefined ? '∎' : text.slice(start, end);
+    mark.title = token === undefined ? 'the answer ends here' : `token ${token.token}`;
+    this.#element.replaceChildren(text.slice(0, start), mark, text.slice(end));
   }
 
   #strike(text: string): void {

@@ -1,46 +1,64 @@
-import { StetError } from '@stet/backend';
-import { type BackendName, backendNames, type EngineChoice, type PolicyName, policyNames } from '../engine/messages.js';
+import { addressWithChoice, defaultPolicy, type SourceChoice, type SourceName, serverBase } from '../source/choice.js';
+import type { PolicyName } from '../source/messages.js';
 import { element } from './element.js';
 
-/** The choice of backend and policy, kept in the page's address so that it can be sent to others. */
+/** The choice of who answers, kept in the page's address so that it can be sent to others; keys stay in their field. */
 export class EngineForm {
   readonly #backend = element('backend', HTMLSelectElement);
   readonly #policy = element('policy', HTMLSelectElement);
+  readonly #server = element('server', HTMLInputElement);
+  readonly #key = element('key', HTMLInputElement);
 
-  constructor(onChange: (choice: EngineChoice) => void) {
-    const changed = () => {
-      const choice = { backend: this.#backend.value as BackendName, policy: this.#policy.value as PolicyName };
-      this.show(choice);
-      onChange(choice);
+  /** `onChange` throws nothing; `choose` in it reads what is meant. */
+  constructor(onChange: () => void) {
+    this.#backend.onchange = () => {
+      this.#showFields();
+      onChange();
     };
-    this.#backend.onchange = changed;
-    this.#policy.onchange = changed;
+    this.#policy.onchange = onChange;
+    element('engine-form', HTMLFormElement).onsubmit = (event) => {
+      event.preventDefault();
+      onChange();
+    };
   }
 
-  show({ backend, policy }: EngineChoice): void {
-    this.#backend.value = backend;
-    this.#policy.value = policy;
-    const url = new URL(location.href);
-    url.searchParams.set('backend', backend);
-    url.searchParams.set('policy', policy);
-    history.replaceState(null, '', url);
+  /** Absent where none was entered. */
+  get key(): string | undefined {
+    return this.#key.value.trim() || undefined;
   }
-}
 
-/** What the address asks for. Throws `STET_ERR_UNSUPPORTED` for a name that is not known. */
-export function choiceFromAddress(search: string): EngineChoice {
-  const parameters = new URLSearchParams(search);
-  return {
-    backend: oneOf('backend', backendNames, parameters.get('backend') ?? 'webgpu'),
-    policy: oneOf('policy', policyNames, parameters.get('policy') ?? 'auto'),
-  };
-}
+  /** Whether a server is chosen and none is named. */
+  get lacksServer(): boolean {
+    return this.#backend.value === 'server' && this.#server.value.trim() === '';
+  }
 
-function oneOf<T extends string>(what: string, names: readonly T[], value: string): T {
-  const name = names.find((one) => one === value);
-  if (name !== undefined) return name;
-  throw new StetError(
-    'STET_ERR_UNSUPPORTED',
-    `there is no ${what} ${JSON.stringify(value)}: choose ${names.join(' or ')}`,
-  );
+  /** What the form says. Throws `STET_ERR_UNSUPPORTED` for an address that is none. */
+  read(): SourceChoice {
+    const backend = this.#backend.value as SourceName;
+    if (backend === 'server') return { kind: 'server', address: serverBase(this.#server.value) };
+    return { kind: 'browser', backend, policy: this.#policy.value as PolicyName };
+  }
+
+  show(choice: SourceChoice): void {
+    if (choice.kind === 'server') {
+      this.#backend.value = 'server';
+      this.#policy.value = defaultPolicy;
+      this.#server.value = choice.address;
+    } else {
+      this.#backend.value = choice.backend;
+      this.#policy.value = choice.policy;
+    }
+    this.#showFields();
+    history.replaceState(null, '', addressWithChoice(location.href, choice));
+  }
+
+  focusKey(): void {
+    this.#key.focus();
+  }
+
+  #showFields(): void {
+    const isServer = this.#backend.value === 'server';
+    element('policy-field', HTMLElement).hidden = isServer;
+    for (const field of document.querySelectorAll<HTMLElement>('.server-field')) field.hidden = !isServer;
+  }
 }

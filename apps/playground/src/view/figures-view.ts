@@ -1,6 +1,5 @@
-import type { GenerateEvent, Receipt } from '@stet/engine';
-import type { SourceInfo } from '../engine/answer-source.js';
-import type { MeterReading } from '../run/meter.js';
+import type { Figures } from '../run/figures.js';
+import type { SourceInfo } from '../source/answer-source.js';
 import { element, setText } from './element.js';
 
 const NOTHING = '–';
@@ -16,40 +15,35 @@ export class FiguresView {
     this.#copy.onclick = () => void this.#copyReceipt();
   }
 
-  clear(): void {
-    for (const name of ['tokens', 'rate', 'first', 'gaps', 'windows', 'rollbacks', 'recomputed', 'seed', 'hash'])
-      setText(`figure-${name}`, NOTHING);
-    this.#receipt.textContent = NO_RECEIPT;
-    this.#copy.disabled = true;
-  }
-
-  showInfo(info: SourceInfo | undefined): void {
-    for (const name of ['model', 'backend', 'device', 'guarantee', 'policy', 'fingerprint'] as const)
+  /** `place`: in this page, or on which server. */
+  showInfo(info: SourceInfo | undefined, place: string): void {
+    setText('info-place', info ? place : NOTHING);
+    for (const name of ['model', 'backend', 'device', 'guarantee', 'policy', 'fingerprint'] as const) {
       setText(`info-${name}`, info?.[name] ?? NOTHING);
+      // A server does not tell all of it.
+      element(`info-${name}`, HTMLElement).parentElement!.hidden = info !== undefined && info[name] === undefined;
+    }
   }
 
-  showMeter({ tokenCount, firstTokenMs, tokensPerSecond, gapP50Ms, gapP99Ms }: MeterReading): void {
-    setText('figure-tokens', String(tokenCount));
-    setText('figure-first', firstTokenMs === undefined ? NOTHING : `${milliseconds(firstTokenMs)} ms`);
-    setText('figure-rate', tokensPerSecond === undefined ? NOTHING : tokensPerSecond.toFixed(1));
-    if (gapP50Ms !== undefined && gapP99Ms !== undefined)
-      setText('figure-gaps', `${milliseconds(gapP50Ms)} / ${milliseconds(gapP99Ms)} ms`);
-  }
-
-  showEvent(event: GenerateEvent): void {
-    if (event.type === 'accepted') setText('figure-seed', String(event.seed));
-    if (event.type === 'commit') setText('figure-hash', event.hash);
-    if (event.type !== 'done') return;
-    const { windows, rollbacks, recomputedTokens } = event.stats;
-    setText('figure-windows', String(windows));
-    setText('figure-rollbacks', String(rollbacks));
-    setText('figure-recomputed', String(recomputedTokens));
-    if (event.receipt) this.#showReceipt(event.receipt);
-  }
-
-  #showReceipt(receipt: Receipt): void {
-    this.#receipt.textContent = JSON.stringify(receipt, null, 2);
-    this.#copy.disabled = false;
+  show({ reading, seed, hash, windows, rollbacks, recomputedTokens, receipt }: Figures): void {
+    const { tokenCount, firstTokenMs, tokensPerSecond, gapP50Ms, gapP99Ms } = reading;
+    const hasGaps = gapP50Ms !== undefined && gapP99Ms !== undefined;
+    const values = {
+      tokens: tokenCount || undefined,
+      rate: tokensPerSecond?.toFixed(1),
+      first: firstTokenMs === undefined ? undefined : `${milliseconds(firstTokenMs)} ms`,
+      gaps: hasGaps ? `${milliseconds(gapP50Ms)} / ${milliseconds(gapP99Ms)} ms` : undefined,
+      windows,
+      rollbacks,
+      recomputed: recomputedTokens,
+      seed,
+      hash,
+    };
+    for (const [name, value] of Object.entries(values)) setText(`figure-${name}`, String(value ?? NOTHING));
+    const text = receipt ? JSON.stringify(receipt, null, 2) : NO_RECEIPT;
+    if (this.#receipt.textContent === text) return;
+    this.#receipt.textContent = text;
+    this.#copy.disabled = !receipt;
   }
 
   /** Pages that are not served securely have no clipboard: then the receipt is selected, to be copied by hand. */

@@ -1,5 +1,5 @@
 import { assertNever } from '@stet/backend';
-import type { OpenProgress } from '../engine/messages.js';
+import type { OpenProgress } from '../source/messages.js';
 import { element, setText } from './element.js';
 
 /** Kernels are being compiled and tested. */

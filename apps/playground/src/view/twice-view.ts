@@ -1,20 +1,27 @@
-import type { Verdict } from '../run/run-twice.js';
+import { assertNever } from '@stet/backend';
+import type { DifferentPlace, Verdict } from '../run/compare.js';
+import type { AnswerRequest } from '../source/answer-source.js';
 import { AnswerView } from './answer-view.js';
 import { element, setText } from './element.js';
+
+/** Digits of a hash that tell it from others at a glance; the whole stands beside. */
+const SHORT_HASH = 16;
 
 /** Two answers to one request side by side, and whether they are the same. */
 export class TwiceView {
   readonly answers = [
     new AnswerView(element('twice-alone', HTMLElement)),
-    new AnswerView(element('twice-crowd', HTMLElement)),
+    new AnswerView(element('twice-loaded', HTMLElement)),
   ] as const;
   readonly #section = element('twice-section', HTMLElement);
   readonly #verdict = element('verdict', HTMLElement);
 
-  start(crowdSize: number): void {
-    setText('twice-crowd-title', `With ${crowdSize} others in the batch`);
+  start(chat: string, { deterministic, maxTokens }: AnswerRequest, loadCount: number): void {
+    const kind = deterministic ? 'deterministic' : 'ordinary';
+    setText('twice-request', `The ${kind} request of ${chat}, ${maxTokens} tokens at most.`);
+    setText('twice-loaded-title', `Beside ${loadCount} ${loadCount === 1 ? 'other' : 'others'}`);
     setText('twice-alone-hash', '');
-    setText('twice-crowd-hash', '');
+    setText('twice-loaded-hash', '');
     this.#verdict.textContent = '';
     delete this.#verdict.dataset.verdict;
     for (const answer of this.answers) {
@@ -24,17 +31,34 @@ export class TwiceView {
     this.#section.hidden = false;
   }
 
-  show({ hashes: [alone, crowded], firstDifference }: Verdict): void {
+  show(verdict: Verdict): void {
+    const [alone, loaded] = verdict.hashes;
     setText('twice-alone-hash', alone);
-    setText('twice-crowd-hash', crowded);
-    const isSame = firstDifference === undefined && alone === crowded;
-    this.#verdict.dataset.verdict = isSame ? 'same' : 'different';
-    this.#verdict.textContent = isSame
-      ? 'The same hash: every token is equal.'
-      : `Different from output token ${firstDifference ?? 0} on.`;
+    setText('twice-loaded-hash', loaded);
+    this.#verdict.dataset.verdict = verdict.kind;
+    switch (verdict.kind) {
+      case 'equal':
+        this.#verdict.textContent = `Equal, ${verdict.tokenCount} tokens, hash ${alone.slice(0, SHORT_HASH)}.`;
+        break;
+      case 'different': {
+        const [first, second] = verdict.places;
+        this.#verdict.textContent = `Different from output token ${verdict.index} on: ${tokenText(first)} alone, ${tokenText(second)} under load.`;
+        for (const [index, place] of verdict.places.entries()) this.answers[index]!.mark(place);
+        break;
+      }
+      default:
+        assertNever(verdict);
+    }
   }
 
   end(): void {
-    for (const answer of this.answers) answer.busy = false;
+    for (const answer of this.answers) {
+      answer.dropCandidates();
+      answer.busy = false;
+    }
   }
+}
+
+function tokenText({ token }: DifferentPlace): string {
+  return token === undefined ? 'nothing' : `${JSON.stringify(token.text)} (${token.token})`;
 }

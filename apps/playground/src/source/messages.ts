@@ -1,6 +1,6 @@
 import type { StetErrorCode } from '@stet/backend';
-import type { GenerateEvent, GenerateRequest } from '@stet/engine';
-import type { SourceInfo } from './answer-source.js';
+import type { GenerateEvent } from '@stet/engine';
+import type { AnswerRequest, SourceInfo } from './answer-source.js';
 
 export const backendNames = ['webgpu', 'reference'] as const;
 export type BackendName = (typeof backendNames)[number];
@@ -30,7 +30,7 @@ export interface ErrorFields {
 /** From the page to the worker. `open` comes first and once. */
 export type ToWorker =
   | { readonly kind: 'open'; readonly choice: EngineChoice }
-  | { readonly kind: 'generate'; readonly id: number; readonly request: GenerateRequest }
+  | { readonly kind: 'generate'; readonly id: number; readonly request: AnswerRequest }
   | { readonly kind: 'cancel'; readonly id: number }
   | { readonly kind: 'close' };
 

@@ -1,5 +1,6 @@
 import { assert, assertNever, isStetError } from '@stet/backend';
-import type { Engine, GenerateRequest } from '@stet/engine';
+import type { Engine } from '@stet/engine';
+import type { AnswerRequest } from './answer-source.js';
 import type { ErrorFields, FromWorker, ToWorker } from './messages.js';
 import { openEngine } from './open-engine.js';
 
@@ -44,7 +45,7 @@ export class EngineHost {
     }
   }
 
-  async #generate(id: number, request: GenerateRequest): Promise<void> {
+  async #generate(id: number, request: AnswerRequest): Promise<void> {
     const cancelling = new AbortController();
     this.#running.set(id, cancelling);
     try {

@@ -1,6 +1,6 @@
 import { assert, assertNever, StetError } from '@stet/backend';
-import type { GenerateEvent, GenerateRequest } from '@stet/engine';
-import type { AnswerSource, SourceInfo } from './answer-source.js';
+import type { GenerateEvent } from '@stet/engine';
+import type { AnswerRequest, AnswerSource, SourceInfo } from './answer-source.js';
 import { deferred } from './deferred.js';
 import { EventQueue } from './event-queue.js';
 import type { EngineChoice, ErrorFields, FromWorker, OpenProgress, ToWorker } from './messages.js';
@@ -68,7 +68,7 @@ class WorkerEngine implements AnswerSource {
   }
 
   generate(
-    request: GenerateRequest,
+    request: AnswerRequest,
     { signal }: { readonly signal?: AbortSignal } = {},
   ): AsyncIterableIterator<GenerateEvent> {
     const id = this.#requestCount++;

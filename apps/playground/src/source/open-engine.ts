@@ -6,7 +6,8 @@ import { talesBytes, talesFiles } from './tales-files.js';
 
 /** About ten sequences of the embedded model's whole context: a phone has no more to spare. */
 const KV_BYTES = 64 * 2 ** 20;
-const MAX_RUNNING = 16;
+/** As many as the page lets run beside a request, and a few of its own. */
+const MAX_RUNNING = 40;
 const MAX_WAITING = 64;
 
 export interface OpenOptions {
