@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
  */
 export const benchFolder = new URL('../', import.meta.url);
 export const peersFolder = new URL('peers/', benchFolder);
+/** Scripts for pages, once they are built. */
+export const pageFolder = new URL('dist/page/', benchFolder);
 /** What takes long and does not change; ignored by git. */
 export const cacheFolder = new URL('cache/', benchFolder);
 /** Sources of the CPU backend's kernels. */
