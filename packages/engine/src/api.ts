@@ -172,6 +172,16 @@ export interface EngineInfo {
   readonly memory: { readonly weightBytes: number; readonly kvBytes: number; readonly scratchBytes: number };
 }
 
+/** What goes with a request and is no part of it: whoever passes requests on for others decides it. */
+export interface GenerateOptions {
+  readonly signal?: AbortSignal;
+  /**
+   * Requests find the K/V of prompts in the prefix cache that others of the same scope computed, and nobody else's, so that
+   * the time to a first token tells nothing of theirs. Those without a scope share with each other. Changes no bit.
+   */
+  readonly cacheScope?: string;
+}
+
 export interface Engine {
   /** Of the present backend: after a lost device, `device` and `memory` may be others; nothing else changes. */
   readonly info: EngineInfo;
@@ -184,7 +194,7 @@ export interface Engine {
    * `StetError`s: BAD_REQUEST, CONTEXT_LENGTH, QUEUE_FULL, KV_CAPACITY, ABORTED, DEVICE_LOST,
    * ENGINE_CLOSED, ….
    */
-  generate(request: GenerateRequest, options?: { readonly signal?: AbortSignal }): GenerateEvents;
+  generate(request: GenerateRequest, options?: GenerateOptions): GenerateEvents;
   /** Running totals, for benchmarks and monitoring. */
   stats(): EngineStats;
   /** Aborts what runs and frees everything. */

@@ -7,6 +7,7 @@ import type {
   EngineObserver,
   EngineStats,
   GenerateEvents,
+  GenerateOptions,
   GenerateRequest,
   ObservableEngine,
 } from './api.js';
@@ -90,8 +91,8 @@ export class CoreEngine implements StetEngine {
     const completionHost: CompletionHost = {
       info,
       maxChoices: limits.maxChoices,
-      generateChoices: (request, choiceCount, { signal, defaultMaxTokens }) =>
-        this.#generate(request, choiceCount, signal, defaultMaxTokens),
+      generateChoices: (request, choiceCount, defaultMaxTokens, options) =>
+        this.#generate(request, choiceCount, defaultMaxTokens, options),
       tokenBytes: (token) => text.tokenBytes(token),
       promptPieces: (request) => promptPieces(request, text),
     };
@@ -112,8 +113,8 @@ export class CoreEngine implements StetEngine {
     return this.#observers.add(observer);
   }
 
-  generate(request: GenerateRequest, options: { readonly signal?: AbortSignal } = {}): GenerateEvents {
-    const [stream] = this.#generate(request, 1, options.signal, this.#parts.limits.defaultMaxTokens);
+  generate(request: GenerateRequest, options: GenerateOptions = {}): GenerateEvents {
+    const [stream] = this.#generate(request, 1, this.#parts.limits.defaultMaxTokens, options);
     assert(stream, 'a request has a stream');
     return stream;
   }
@@ -122,13 +123,13 @@ export class CoreEngine implements StetEngine {
   #generate(
     request: GenerateRequest,
     choiceCount: number,
-    signal: AbortSignal | undefined,
     defaultMaxTokens: number,
+    { signal, cacheScope }: GenerateOptions,
   ): EventStream[] {
     try {
       if (this.#refusal) throw this.#refusal;
       if (signal?.aborted) throw abortedBy(signal);
-      const prepared = this.#prepare(request, defaultMaxTokens);
+      const prepared = this.#prepare(request, defaultMaxTokens, cacheScope);
       const sessions = this.#open(choicesOf(prepared, choiceCount), signal);
       this.#loop.wake();
       return sessions.map((session) => session.stream);
@@ -154,12 +155,12 @@ export class CoreEngine implements StetEngine {
     return this.close();
   }
 
-  #prepare(request: GenerateRequest, defaultMaxTokens: number): PreparedRequest {
+  #prepare(request: GenerateRequest, defaultMaxTokens: number, cacheScope: string | undefined): PreparedRequest {
     const { text, limits, keeper, drawSeed } = this.#parts;
     const { vocabSize, contextLength } = this.info;
     const id = `g${this.#requestCount++}`;
     const backend = keeper.backend.info;
-    const context = { text, limits, vocabSize, contextLength, backend, drawSeed, defaultMaxTokens };
+    const context = { text, limits, vocabSize, contextLength, backend, drawSeed, defaultMaxTokens, cacheScope };
     return prepareRequest(id, request, context);
   }
 

@@ -21,7 +21,7 @@ export { type KvOptions, type KvSize, kvSize } from './kv-size.js';
 export { defaultLimits, type EngineLimits } from './limits.js';
 export type { LoadProgress, ModelOption, OpenModelOptions } from './open-model.js';
 export { type CollectedAnswer, collectAnswer } from './openai/answer.js';
-export type { ChatCompletions, RequestOptions } from './openai/chat-completions.js';
+export type { ChatCompletions } from './openai/chat-completions.js';
 export type { ChatMessageParam, ChatParams, CommonParams, TextParams } from './openai/params.js';
 export type * from './openai/shapes.js';
 export type { TextCompletions } from './openai/text-completions.js';

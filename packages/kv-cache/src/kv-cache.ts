@@ -13,8 +13,15 @@ export interface KvCacheOptions {
   readonly prefixCache: 'on' | 'off';
 }
 
-/** One sequence's blocks, and the nodes of the prefix tree that its full blocks stand for. */
+/**
+ * One sequence's blocks, and the nodes of the prefix tree that its full blocks stand for. Tables share blocks with those of
+ * their own scope alone; those without one share with each other.
+ */
 export class KvTable extends BlockTable {
+  constructor(readonly scope?: string) {
+    super();
+  }
+
   /** Node of block i, for the blocks that were found or published. */
   readonly nodes: PrefixNode[] = [];
 }
@@ -93,9 +100,9 @@ export class KvCache {
     assert(table.length === 0, 'match needs an empty table');
     if (this.prefixCache === 'off') return 0;
     this.lookups++;
-    let parent = this.tree.root;
+    let parent = this.tree.rootOf(table.scope);
     const size = this.blockSize;
-    for (let end = size; end <= Math.min(limit, tokens.length); end += size) {
+    for (let end = size; parent && end <= Math.min(limit, tokens.length); end += size) {
       const node = this.tree.find(parent, tokens.subarray(end - size, end));
       const block = node && (node.canonical || (use === 'ordinary' ? node.fast : 0));
       if (!block) break;
@@ -119,7 +126,7 @@ export class KvCache {
     if (table.nodes.length > 0 && table.nodes.length < fullBlocks && !table.nodes.at(-1)!.attached)
       table.nodes.length = 0;
     for (let i = table.nodes.length; i < fullBlocks; i++) {
-      const parent = i === 0 ? this.tree.root : table.nodes[i - 1]!;
+      const parent = i === 0 ? this.tree.addRoot(table.scope) : table.nodes[i - 1]!;
       const node = this.tree.findOrAdd(parent, tokens.subarray(i * this.blockSize, (i + 1) * this.blockSize));
       const block = table.at(i);
       if (node[provenance] === 0 && this.owner[block] === undefined) {

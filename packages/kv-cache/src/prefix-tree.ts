@@ -20,7 +20,16 @@ export interface PrefixNode {
 
 /** Token blocks by prefix. Hashes only find candidates; tokens are compared, so no collision can lend another's K/V. */
 export class PrefixTree {
-  readonly root: PrefixNode = node(undefined, 0, new Int32Array(0));
+  readonly #root: PrefixNode = node(undefined, 0, new Int32Array(0));
+
+  /** Where the prefixes of a scope begin; undefined while there are none. */
+  rootOf(scope: string | undefined): PrefixNode | undefined {
+    return scope === undefined ? this.#root : this.find(this.#root, spell(scope));
+  }
+
+  addRoot(scope: string | undefined): PrefixNode {
+    return scope === undefined ? this.#root : this.findOrAdd(this.#root, spell(scope));
+  }
 
   find(parent: PrefixNode, tokens: Int32Array): PrefixNode | undefined {
     return parent.children?.get(hashTokens(tokens))?.find((child) => sameTokens(child.tokens, tokens));
@@ -61,6 +70,11 @@ function removeChild(parent: PrefixNode, child: PrefixNode): void {
   siblings.splice(siblings.indexOf(child), 1);
   if (siblings.length === 0) children.delete(child.hash);
   if (children.size === 0) parent.children = undefined;
+}
+
+/** A scope as a first block that no tokens spell: ids are never negative. */
+function spell(scope: string): Int32Array {
+  return Int32Array.from({ length: scope.length }, (_, i) => -1 - scope.charCodeAt(i));
 }
 
 function hashTokens(tokens: Int32Array): number {

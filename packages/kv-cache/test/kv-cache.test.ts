@@ -7,8 +7,8 @@ const cacheOf = (blockCount = 17, prefixCache: 'on' | 'off' = 'on') =>
 const tokens = (length: number, from = 0) => Int32Array.from({ length }, (_, i) => from + i);
 
 /** A table that was filled and published, as a finished sequence leaves it. */
-function publish(kv: KvCache, text: Int32Array, provenance: 'canonical' | 'fast'): KvTable {
-  const table = new KvTable();
+function publish(kv: KvCache, text: Int32Array, provenance: 'canonical' | 'fast', scope?: string): KvTable {
+  const table = new KvTable(scope);
   expect(kv.grow(table, text.length)).toBe(true);
   kv.publish(table, text, Math.floor(text.length / 4), provenance);
   return table;
@@ -56,6 +56,26 @@ describe('prefix cache', () => {
     kv.shrink(publish(kv, tokens(12), 'canonical'), 0);
     expect(kv.match(table, tokens(12), 11, 'deterministic')).toBe(8);
     kv.check([table]);
+  });
+
+  it('lends nothing from one scope to another, and forgets a scope with its last block', () => {
+    const kv = cacheOf();
+    const found = (scope?: string) => {
+      const table = new KvTable(scope);
+      const positions = kv.match(table, tokens(12), 12, 'ordinary');
+      kv.shrink(table, 0);
+      return positions;
+    };
+    const mine = publish(kv, tokens(8), 'canonical', 'mine');
+    kv.shrink(mine, 0);
+    expect([found('mine'), found('yours'), found(''), found()]).toEqual([8, 0, 0, 0]);
+    kv.shrink(publish(kv, tokens(12), 'canonical'), 0);
+    expect([found('mine'), found('yours'), found()]).toEqual([8, 0, 12]);
+    const all = new KvTable('yours');
+    expect(kv.grow(all, 16 * 4)).toBe(true);
+    kv.shrink(all, 0);
+    expect([found('mine'), found()]).toEqual([0, 0]);
+    kv.check([]);
   });
 
   it('is not cleared while a table holds blocks', () => {

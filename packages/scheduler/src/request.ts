@@ -24,6 +24,8 @@ export interface SequenceRequest {
   readonly promptLogprobs?: number;
   /** Served as if it had come `priority` × 10 s earlier: higher goes first, and nobody waits for ever. */
   readonly priority: number;
+  /** Share the prompt's K/V with requests of this scope alone; those without one share with each other. Changes no bit. */
+  readonly cacheScope?: string;
   /** Admit it only once this sequence has finished its prefill, ended or paused, so that it finds its prompt's blocks in the cache. */
   readonly after?: string;
   /** Emit `provisional` and `rollback` events for candidates. */

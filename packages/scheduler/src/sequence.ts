@@ -23,7 +23,7 @@ export class Sequence {
   paused = false;
   /** Raised whenever blocks are lost: a result planned in an older epoch is not applied. */
   epoch = 0;
-  table = new KvTable();
+  readonly table: KvTable;
   /** Positions 0 .. canonicalCount - 1 have canonical K/V (deterministic sequences). */
   canonicalCount = 0;
   /** Positions 0 .. kvCount - 1 have K/V of some kind. */
@@ -62,6 +62,7 @@ export class Sequence {
 
   constructor(request: SequenceRequest, order: number, arrivedMs: number, drafting?: Drafting) {
     this.request = request;
+    this.table = new KvTable(request.cacheScope);
     this.order = order;
     this.arrivedMs = arrivedMs;
     this.tokens = new Int32Array(request.promptTokens.length + Math.min(request.maxTokens, 64));

@@ -1,3 +1,4 @@
+import type { GenerateOptions } from '../api.js';
 import { badRequest, boolean } from '../request/checks.js';
 import { answerHead, type Done, stetBlock, usageField, usageOf } from './answer.js';
 import { ChoiceStream } from './choice-stream.js';
@@ -6,10 +7,6 @@ import { ChunkStream } from './chunk-stream.js';
 import { chatLogprobs } from './logprobs.js';
 import { type ChatParams, messagesOf, type OwnFields, type TranslatedParams, translateParams } from './params.js';
 import type { ChatCompletion, ChatCompletionChunk } from './shapes.js';
-
-export interface RequestOptions {
-  readonly signal?: AbortSignal;
-}
 
 /** `POST /v1/chat/completions`, as a function. */
 export class ChatCompletions {
@@ -26,19 +23,19 @@ export class ChatCompletions {
    */
   create(
     params: ChatParams & { readonly stream: true },
-    options?: RequestOptions,
+    options?: GenerateOptions,
   ): Promise<AsyncIterableIterator<ChatCompletionChunk>>;
-  create(params: ChatParams & { readonly stream?: false | null }, options?: RequestOptions): Promise<ChatCompletion>;
+  create(params: ChatParams & { readonly stream?: false | null }, options?: GenerateOptions): Promise<ChatCompletion>;
   create(
     params: ChatParams,
-    options?: RequestOptions,
+    options?: GenerateOptions,
   ): Promise<ChatCompletion | AsyncIterableIterator<ChatCompletionChunk>>;
   async create(
     params: ChatParams,
-    { signal }: RequestOptions = {},
+    options: GenerateOptions = {},
   ): Promise<ChatCompletion | AsyncIterableIterator<ChatCompletionChunk>> {
     const translated = translateParams(params, this.#host, chatFields);
-    const open = await openChoices(this.#host, translated, Number.POSITIVE_INFINITY, signal);
+    const open = await openChoices(this.#host, translated, Number.POSITIVE_INFINITY, options);
     return translated.stream ? this.#chunks(translated, open) : this.#whole(translated, open);
   }
 

@@ -1,5 +1,5 @@
 import { assert, isStetError, StetError } from '@stet/backend';
-import type { EngineInfo, GenerateEvent, GenerateRequest } from '../api.js';
+import type { EngineInfo, GenerateEvent, GenerateOptions, GenerateRequest } from '../api.js';
 import type { PromptPiece } from '../request/prompt-pieces.js';
 import { type Accepted, type CollectedAnswer, collectAnswer } from './answer.js';
 import type { TranslatedParams } from './params.js';
@@ -13,7 +13,8 @@ export interface CompletionHost {
   generateChoices(
     request: TranslatedParams['request'],
     choiceCount: number,
-    options: { readonly signal?: AbortSignal; readonly defaultMaxTokens: number },
+    defaultMaxTokens: number,
+    options: GenerateOptions,
   ): readonly AsyncIterableIterator<GenerateEvent>[];
   /** Bytes that a token spells. */
   tokenBytes(token: number): Uint8Array;
@@ -32,10 +33,10 @@ export async function openChoices(
   host: CompletionHost,
   params: TranslatedParams,
   defaultMaxTokens: number,
-  signal: AbortSignal | undefined,
+  options: GenerateOptions,
 ): Promise<OpenChoices> {
   const { request, choiceCount, usedNames } = params;
-  const streams = host.generateChoices(request, choiceCount, { ...(signal && { signal }), defaultMaxTokens });
+  const streams = host.generateChoices(request, choiceCount, defaultMaxTokens, options);
   try {
     const [first, ...others] = await Promise.all(streams.map(readAccepted));
     assert(first, 'a request has a choice');

@@ -1,7 +1,6 @@
-import type { TokenLogprobText } from '../api.js';
+import type { GenerateOptions, TokenLogprobText } from '../api.js';
 import { boolean } from '../request/checks.js';
 import { answerHead, type Done, stetBlock, usageField, usageOf } from './answer.js';
-import type { RequestOptions } from './chat-completions.js';
 import { ChoiceStream } from './choice-stream.js';
 import { type CompletionHost, collectChoices, type OpenChoices, openChoices } from './choices.js';
 import { ChunkStream } from './chunk-stream.js';
@@ -28,20 +27,20 @@ export class TextCompletions {
    */
   create(
     params: TextParams & { readonly stream: true },
-    options?: RequestOptions,
+    options?: GenerateOptions,
   ): Promise<AsyncIterableIterator<TextCompletionChunk>>;
-  create(params: TextParams & { readonly stream?: false | null }, options?: RequestOptions): Promise<TextCompletion>;
+  create(params: TextParams & { readonly stream?: false | null }, options?: GenerateOptions): Promise<TextCompletion>;
   create(
     params: TextParams,
-    options?: RequestOptions,
+    options?: GenerateOptions,
   ): Promise<TextCompletion | AsyncIterableIterator<TextCompletionChunk>>;
   async create(
     params: TextParams,
-    { signal }: RequestOptions = {},
+    options: GenerateOptions = {},
   ): Promise<TextCompletion | AsyncIterableIterator<TextCompletionChunk>> {
     const translated = translateParams(params, this.#host, textFields);
     const sent = { ...translated, request: echoRequest(translated, this.#host.info.deterministic) };
-    const open = await openChoices(this.#host, sent, DEFAULT_MAX_TOKENS, signal);
+    const open = await openChoices(this.#host, sent, DEFAULT_MAX_TOKENS, options);
     const echo = echoOf(translated, this.#host);
     return translated.stream ? this.#chunks(sent, echo, open) : this.#whole(sent, echo, open);
   }

@@ -17,6 +17,8 @@ export interface PrepareContext extends RequestBounds {
   readonly drawSeed: () => number;
   /** What `maxTokens` is when the request does not say, if the context has room for it. */
   readonly defaultMaxTokens: number;
+  /** Whose prefix K/V the request shares. */
+  readonly cacheScope: string | undefined;
 }
 
 const NO_TOKENS: ReadonlySet<number> = new Set();
@@ -110,5 +112,6 @@ function toSequence(
     ...(params.promptLogprobs !== undefined && { promptLogprobs: params.promptLogprobs }),
     priority: params.priority,
     provisional: params.provisional,
+    ...(context.cacheScope !== undefined && { cacheScope: context.cacheScope }),
   };
 }

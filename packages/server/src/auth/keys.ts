@@ -10,6 +10,11 @@ export interface ApiKey {
   readonly key?: string;
   readonly sha256?: string;
   readonly limits?: KeyLimits;
+  /**
+   * Keys of one scope share the prefix cache, so that the time to a first token can tell them of each other's prompts; by
+   * default a key shares it with nobody.
+   */
+  readonly cacheScope?: string;
 }
 
 export const keyBounds = {
@@ -44,12 +49,13 @@ const apiKeySchema: z.ZodType<ApiKey> = z
     key: z.exactOptional(plainKey),
     sha256: z.exactOptional(sha256),
     limits: z.exactOptional(limits),
+    cacheScope: z.exactOptional(name),
   })
   .refine((entry) => (entry.key === undefined) !== (entry.sha256 === undefined), 'expected either key or sha256');
 
 export const apiKeysSchema = z.array(apiKeySchema).min(1).max(keyBounds.maxKeys);
 
-/** A file of keys: `{ "keys": [{ "name", "sha256" | "key", "limits"? }] }`. */
+/** A file of keys: `{ "keys": [{ "name", "sha256" | "key", "limits"?, "cacheScope"? }] }`. */
 export const keyFileSchema = z.strictObject({ keys: apiKeysSchema });
 
 /** The keys of a file's text. Throws `STET_ERR_BAD_CONFIG`, which names the field and never what stands in it. */
@@ -77,6 +83,7 @@ class KeyPrincipal implements Principal {
     readonly name: string,
     readonly digest: Buffer,
     public limits: KeyLimits,
+    public cacheScope: string,
   ) {}
 }
 
@@ -112,6 +119,7 @@ export class KeyRing {
       const known = this.#principals.find((old) => old.name === principal.name && old.digest.equals(principal.digest));
       if (known === undefined) return principal;
       known.limits = principal.limits;
+      known.cacheScope = principal.cacheScope;
       return known;
     });
     const revoked = this.#principals.filter((principal) => !kept.includes(principal));
@@ -125,14 +133,15 @@ function principalsOf(keys: readonly ApiKey[]): KeyPrincipal[] {
   if (!parsed.success) throw badKeys({ ...parsed.error.issues[0]!, path: ['keys', ...parsed.error.issues[0]!.path] });
   const names = new Set<string>();
   const digests = new Set<string>();
-  return parsed.data.map(({ name, key, sha256, limits }) => {
+  return parsed.data.map(({ name, key, sha256, limits, cacheScope }) => {
     const digest = key === undefined ? Buffer.from(sha256!, 'hex') : digestOf(key);
     if (names.has(name)) throw new StetError('STET_ERR_BAD_CONFIG', `two keys are named "${name}"`);
     if (digests.has(digest.toString('hex')))
       throw new StetError('STET_ERR_BAD_CONFIG', `the key of "${name}" is that of another name`);
     names.add(name);
     digests.add(digest.toString('hex'));
-    return new KeyPrincipal(name, digest, limits ?? {});
+    // No name of a scope has a space, so that none is that of a key which did not ask to share.
+    return new KeyPrincipal(name, digest, limits ?? {}, cacheScope ?? `key ${name}`);
   });
 }
 

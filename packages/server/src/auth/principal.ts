@@ -18,6 +18,13 @@ export interface Principal {
   /** The name of the key, which logs may show; `loopback` where no keys are configured. Never the key. */
   readonly name: string;
   readonly limits: KeyLimits;
+  /** Principals of one scope share the prefix cache; absent where there is one principal alone. */
+  readonly cacheScope?: string;
+}
+
+/** For the engine's options. */
+export function cacheScopeOf({ cacheScope }: Principal): Pick<Principal, 'cacheScope'> {
+  return cacheScope === undefined ? {} : { cacheScope };
 }
 
 /** Decides who a request is from, or how to refuse it (401, 403). It never throws and never logs what it was shown. */

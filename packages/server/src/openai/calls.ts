@@ -1,4 +1,4 @@
-import type { ChatParams, RequestOptions, TextParams } from '@stet/engine';
+import type { ChatParams, GenerateOptions, TextParams } from '@stet/engine';
 
 /** What the routes call, as `createEngine` gives it. An answer is one object, or a stream of chunks where the request asks for one. */
 export interface OpenAiCalls {
@@ -8,7 +8,7 @@ export interface OpenAiCalls {
 
 /** Rejects with a `StetError` where the request is refused; a stream throws it where it fails. */
 export interface Calls<Params> {
-  create(params: Params, options?: RequestOptions): Promise<object | AsyncIterable<object>>;
+  create(params: Params, options?: GenerateOptions): Promise<object | AsyncIterable<object>>;
 }
 
 /** An engine that was made by `createEngine` has the calls; one that only generates is served without these routes. */

@@ -1,5 +1,6 @@
 import { isStetError, StetError } from '@stet/backend';
 import { type Admission, admissionError } from '../auth/admission.js';
+import { cacheScopeOf } from '../auth/principal.js';
 import { readJsonBody } from '../http/body.js';
 import { httpError, type JsonResponse } from '../http/responses.js';
 import type { HttpExchange, Route } from '../http/router.js';
@@ -65,7 +66,7 @@ async function admit<Params extends object>(
   const place = admission.admitStream(exchange.principal, choiceCount(body));
   try {
     if (place.kind === 'refused') return admissionError(place);
-    const answer = await calls.create(body as Params, { signal });
+    const answer = await calls.create(body as Params, { signal, ...cacheScopeOf(exchange.principal) });
     if (!isStream(answer)) return { status: 200, body: answer };
     await sendChunks(exchange, answer, signal, limits, logger);
     return undefined;

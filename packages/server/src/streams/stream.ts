@@ -1,6 +1,6 @@
 import { assert, assertNever, isStetError, StetError } from '@stet/backend';
 import type { Engine, GenerateEvent, GenerateEvents, GenerateRequest, ReadLimit } from '@stet/engine';
-import type { Principal } from '../auth/principal.js';
+import { cacheScopeOf, type Principal } from '../auth/principal.js';
 import type { Logger } from '../logger.js';
 import { errorFrame, type GenerateFrame } from '../protocol/index.js';
 import type { ByteBudget } from './byte-budget.js';
@@ -137,9 +137,10 @@ export class Stream implements DeliverySource {
 
   async #run(): Promise<void> {
     const { engine, logger } = this.context;
+    const { frame, principal } = this.request;
     let events: GenerateEvents | undefined;
     try {
-      events = engine.generate(requestOf(this.request.frame), { signal: this.#abort.signal });
+      events = engine.generate(requestOf(frame), { signal: this.#abort.signal, ...cacheScopeOf(principal) });
       await this.#readAll(events);
     } catch (error) {
       this.#fail(error);
