@@ -1,6 +1,6 @@
 // Tokens per second of both schedules in one interleaved run, on a model of the shape of the embedded one with random
 // weights: one decode row, 16 decode rows, a prefill of 512 rows. Needs a build.
-//   node packages/backend-cpu/scripts/measure.mjs [--threads N] [--isa NAME] [--rounds N] [--format bf16|q8|q4]
+//   node packages/backend-cpu/scripts/measure.mjs [--threads N] [--isa NAME] [--rounds N] [--format bf16|q8|q4] [--fast NAME]
 import { parseArgs } from 'node:util';
 import { encodeWeight } from '@stet/backend/numerics';
 import { createCpuBackend } from '@stet/backend-cpu';
@@ -12,6 +12,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '15' },
     format: { type: 'string', default: 'bf16' },
     context: { type: 'string', default: '128' },
+    fast: { type: 'string', default: 'native' },
   },
 });
 
@@ -20,7 +21,7 @@ const blockSize = 16;
 const contextLength = 1024;
 const contextTokens = Number(options.context);
 
-const backend = await createCpuBackend({ threads: Number(options.threads), isa: options.isa })({
+const backend = await createCpuBackend({ threads: Number(options.threads), isa: options.isa, fast: options.fast })({
   plan: makePlan(options.format),
   weights: { read: async (spec) => encodeWeight(spec, randomValues(spec)) },
   blockSize,

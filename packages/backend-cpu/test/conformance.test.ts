@@ -10,6 +10,10 @@ describe.skipIf(withoutAddon)('the CPU backend', () => {
       const name = `${isa} with ${threads} threads`;
       testBackend(createCpuBackend({ isa, threads }), { name, liveBytes, formats: cpuFormats });
     }
+    const name = `${isa}, batch-shaped`;
+    testOps(() => createCpuOpRunner({ isa, fast: 'batch-shaped' }), { name: `${name} kernels`, formats: cpuFormats });
+    const factory = createCpuBackend({ isa, fast: 'batch-shaped', threads: 2 });
+    testBackend(factory, { name, liveBytes, formats: cpuFormats });
   }
 });
 
