@@ -7,7 +7,7 @@ import { measureSpans, type SpanKind, type SpanMeasure, spanKinds } from './span
 const CLIENTS = 16;
 /** Each asked in every kind: more would not fit among the clients. */
 const PROMPTS_AT_ONCE = 4;
-const ROUNDS = { quick: 2, full: 8 };
+const ROUNDS = { quick: 4, full: 10 };
 const OUTPUT_TOKENS = { quick: 96, full: 256 };
 const QUANTILES = { p10: 0.1, p25: 0.25, p50: 0.5, p75: 0.75 };
 
@@ -19,7 +19,7 @@ export const spans: Scenario<readonly SpanMeasure[]> = {
   units: (study) =>
     Array.from({ length: roundsOf(study) }, (_, round) => ({
       key: keyOf(round),
-      seconds: sized(study, { quick: 4, full: 8 }),
+      seconds: sized(study, { quick: 2.5, full: 5 }),
       run: (context) =>
         measureSpans(context, {
           firstPrompt: round * PROMPTS_AT_ONCE,
