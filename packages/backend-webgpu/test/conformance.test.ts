@@ -1,32 +1,12 @@
-import { buildModel, conformanceModels, testBackend } from '@stet/backend/conformance';
+import { conformanceModels, testBackend } from '@stet/backend/conformance';
 import { describe, it, vi } from 'vitest';
 import { createWebGpuBackend, liveBytes } from '../src/index.js';
 import { isSoftwareGpu, withoutGpu } from './support/gpu.js';
 import { sharedDevice } from './support/shared-device.js';
+import { smallModel } from './support/small-model.js';
 
 // The first test of a kernel waits for its pipeline, seconds where a CPU compiles it.
 vi.setConfig({ testTimeout: 600_000 });
-
-/** All formats, a window, norms of heads and sizes that nothing divides, in little work. */
-const small = buildModel({
-  name: 'small',
-  seed: 17,
-  vocabSize: 50,
-  contextLength: 131,
-  layerCount: 2,
-  hiddenSize: 24,
-  headCount: 2,
-  kvHeadCount: 1,
-  headSize: 8,
-  feedForwardSize: 40,
-  hasBiases: false,
-  headNorms: 'headsOfQueryAndKey',
-  windowSizes: [21],
-  head: 'own',
-  attentionFormat: 'q8',
-  feedForwardFormat: 'q4',
-  headFormat: 'bf16',
-});
 
 /** There the timers' thread waits for a processor, and not for the backend: its own work in a step is a millisecond. */
 const eventLoop = {
@@ -40,7 +20,7 @@ describe.skipIf(withoutGpu)('the WebGPU backend', () => {
   testBackend((load) => createWebGpuBackend({ device: gpu(), selfTest: false })(load), {
     name: isSoftwareGpu ? 'webgpu on a CPU, with one small model,' : 'webgpu',
     liveBytes,
-    models: isSoftwareGpu ? [small] : conformanceModels(),
+    models: isSoftwareGpu ? [smallModel()] : conformanceModels(),
     skip: isSoftwareGpu ? [eventLoop] : [],
   });
 });
