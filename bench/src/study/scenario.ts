@@ -93,13 +93,18 @@ export interface PaperComparison {
   readonly note?: string;
 }
 
-/** `rounds` of all cases, in every round from another case on, so that drift of the machine meets all alike. Round 0 warms up. */
+/**
+ * `rounds` of all cases, in every round from another case on, so that drift of the machine meets all alike. Round 0 warms up;
+ * give `warmUp` where some of the cases do that for all.
+ */
 export function interleaved<C, M extends Json>(
   cases: readonly C[],
   rounds: number,
   unit: (one: C, round: number) => Unit<M>,
+  warmUp: readonly C[] = cases,
 ): Unit<M>[] {
-  return Array.from({ length: rounds + 1 }, (_, round) =>
-    cases.map((_one, turn) => unit(cases[(round + turn) % cases.length]!, round)),
-  ).flat();
+  const turns = Array.from({ length: rounds }, (_, i) =>
+    cases.map((_one, turn) => unit(cases[(i + 1 + turn) % cases.length]!, i + 1)),
+  );
+  return [...warmUp.map((one) => unit(one, 0)), ...turns.flat()];
 }
