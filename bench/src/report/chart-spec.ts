@@ -209,7 +209,7 @@ function heatMarks(chart: Chart, data: ChartData): Spec[] {
 
 /** Text that can be read where it lies on lines. */
 function readable(mark: Spec, encoding: Spec, data: Spec = {}): Spec[] {
-  const around = { stroke: colours.sheet.light, strokeWidth: 3, strokeJoin: 'round' };
+  const around = { fill: colours.sheet.light, stroke: colours.sheet.light, strokeWidth: 3, strokeJoin: 'round' };
   return [around, { fill: colours.soft.light }].map((paint) => ({
     ...data,
     mark: { type: 'text', ...mark, ...paint },

@@ -1,6 +1,20 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { StudyFile } from '../study/study-file.js';
+import { standaloneSvg } from './chart-svg.js';
+import { paperPage } from './paper-page.js';
+import { reportPage } from './report-page.js';
 
-/** Writes report.html, which needs no other file, and a picture of each chart, NAME.svg. Resolves to the report's path. */
+/**
+ * Writes report.html, which needs no other file, a picture of each chart, NAME.svg, and paper.md, which is what the run
+ * says beside the paper. Resolves to the report's path.
+ */
 export async function writeReport(folder: string, file: StudyFile): Promise<string> {
-  throw new Error(`no report of ${file.date} in ${folder} yet`);
+  mkdirSync(folder, { recursive: true });
+  for (const chart of file.scenarios.flatMap(({ charts }) => charts))
+    writeFileSync(join(folder, `${chart.name}.svg`), await standaloneSvg(chart));
+  writeFileSync(join(folder, 'paper.md'), paperPage([file]));
+  const report = join(folder, 'report.html');
+  writeFileSync(report, await reportPage(file));
+  return report;
 }
