@@ -11,7 +11,7 @@ export function textSlice(
   const all = [...texts.values()];
   const text = all[index % all.length]!;
   const uniform = seededUniform(seed * 1_000_003 + index);
+  if (text.length < tokenCount) throw new RangeError(`a text of ${text.length} tokens has no ${tokenCount} of them`);
   const start = Math.floor(uniform() * (text.length - tokenCount + 1));
-  if (start < 0) throw new RangeError(`a text of ${text.length} tokens has no ${tokenCount} of them`);
   return text.slice(start, start + tokenCount);
 }
