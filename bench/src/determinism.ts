@@ -1,21 +1,17 @@
 import { createCpuBackend } from '@stet/backend-cpu';
 import { createEngine, type EngineInfo, type StetEngine } from '@stet/engine';
 import { loadModelPath } from '@stet/model/node';
-import { type LoopStream, runClosedLoop } from './closed-loop.js';
-import { type FormatCase, formatCases } from './formats.js';
-import { markdownTable } from './models/markdown.js';
-import type { BenchOptions } from './options.js';
-import type { BenchResult } from './result.js';
+import { runClosedLoop } from './closed-loop.js';
+import type { FormatCase } from './formats.js';
 import { median, rounded } from './stats.js';
 import { readText } from './texts.js';
+import { ELEVEN, elevenStreams } from './workloads/eleven-streams.js';
 
-const STREAMS = 11;
-const PROMPT_TOKENS = 32;
 const CASES = {
   none: { policy: 'auto', deterministic: 0 },
   '1 of 11': { policy: 'auto', deterministic: 1 },
-  all: { policy: 'auto', deterministic: STREAMS },
-  'all, canonical rows alone': { policy: 'direct', deterministic: STREAMS },
+  all: { policy: 'auto', deterministic: ELEVEN },
+  'all, canonical rows alone': { policy: 'direct', deterministic: ELEVEN },
 } as const;
 type CaseName = keyof typeof CASES;
 
@@ -36,35 +32,6 @@ interface CostOptions {
   readonly rounds: number;
   readonly outputTokens: number;
   readonly log: (line: string) => void;
-}
-
-/** `npm run bench -- determinism`: what deterministic requests cost, in the format that suits the file. */
-export async function measureDeterminism(options: BenchOptions): Promise<BenchResult> {
-  const { model = 'tales', threads, quick } = options;
-  const rounds = options.rounds ?? (quick ? 3 : 7);
-  const { own: format } = await formatCases(model);
-  const cost = await determinismCost({
-    model,
-    format,
-    threads,
-    rounds,
-    outputTokens: quick ? 48 : 96,
-    log: console.error,
-  });
-  const rows = determinismRows(cost);
-  return {
-    workload: determinismWorkload(rounds),
-    model: cost.model,
-    fingerprint: cost.fingerprint,
-    device: cost.device,
-    rows,
-    tables: [markdownTable(rows)],
-    json: cost,
-  };
-}
-
-export function determinismWorkload(rounds: number): string {
-  return `closed loop of ${STREAMS} greedy streams with prompts of ${PROMPT_TOKENS} tokens, median of ${rounds} interleaved rounds, no prefix cache`;
 }
 
 export function determinismRows({ format, tokensPerSecond }: DeterminismCost) {
@@ -100,7 +67,7 @@ export async function determinismCost(
       for (let turn = 0; turn < names.length; turn++) {
         const name = names[(round + turn) % names.length]!;
         const { policy, deterministic } = CASES[name];
-        const streams = streamsOf(tokens, deterministic, outputTokens);
+        const streams = elevenStreams(tokens, { deterministic, outputTokens });
         const { tokensPerSecond } = await runClosedLoop(engines[policy], streams, 2);
         if (round > 0) rates.get(name)!.push(tokensPerSecond);
       }
@@ -148,20 +115,4 @@ function openEngine(
 ): Promise<StetEngine> {
   // Prompts come again in every round; nothing of them may be left.
   return createEngine({ model, format, backend: createCpuBackend({ threads }), policy, prefixCache: 'off' });
-}
-
-function streamsOf(tokens: readonly number[], deterministic: number, outputTokens: number): LoopStream[] {
-  const stride = Math.floor((tokens.length - PROMPT_TOKENS) / STREAMS);
-  return Array.from({ length: STREAMS }, (_, stream) => ({
-    role: 'measured',
-    request: (index) => ({
-      promptTokens: tokens.slice(stride * stream, stride * stream + PROMPT_TOKENS),
-      // Streams end at different times, as they do where nobody arranges them.
-      maxTokens: outputTokens + ((stream * 5 + index * 3) % 11),
-      temperature: 0,
-      seed: 0,
-      ignoreEos: true,
-      deterministic: stream >= STREAMS - deterministic,
-    }),
-  }));
 }

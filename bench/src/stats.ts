@@ -13,3 +13,14 @@ export function median(values: readonly number[]): number {
 export function rounded(value: number, decimals: number): number {
   return Number(value.toFixed(decimals));
 }
+
+/** Of the rounds of one case. */
+export interface Spread {
+  readonly median: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+export function spreadOf(values: readonly number[]): Spread {
+  return { median: median(values), least: Math.min(...values), most: Math.max(...values) };
+}

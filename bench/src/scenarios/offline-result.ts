@@ -1,4 +1,4 @@
-import { median, rounded } from '../stats.js';
+import { median, rounded, type Spread, spreadOf } from '../stats.js';
 import type { PaperComparison, ScenarioResult, Table } from '../study/scenario.js';
 import type { Study } from '../study/study.js';
 import type { TraceRun } from '../workloads/run-trace.js';
@@ -26,12 +26,6 @@ interface Figure extends OfflineCase {
   readonly windows: number;
   readonly rollbacks: number;
   readonly recomputedShare: number;
-}
-
-interface Spread {
-  readonly median: number;
-  readonly least: number;
-  readonly most: number;
 }
 
 const TITLES: Readonly<Record<WorkloadKind, string>> = {
@@ -134,7 +128,7 @@ function figuresOf(runs: ReadonlyMap<string, TraceRun>, study: Study): Figure[] 
     const deterministicTokens = sum((run) => run.deterministicTokens);
     return {
       ...one,
-      ratio: { median: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) },
+      ratio: spreadOf(ratios),
       totalRate: median(all.map((run) => (run.promptTokens + run.outputTokens) / run.seconds)),
       outputRate: median(all.map((run) => run.outputTokens / run.seconds)),
       windows: sum((run) => run.windows),
