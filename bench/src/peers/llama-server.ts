@@ -42,6 +42,7 @@ export async function startLlamaServer(options: LlamaServerOptions): Promise<Lla
   const slots = ['-np', `${MAX_LANES}`, '-c', `${MAX_LANES * slotPositions}`];
   const child = spawn(program, [...args, ...slots], { stdio: ['ignore', 'ignore', 'pipe'] });
   const ended = endOf(child);
+  endWithUs(child);
   try {
     await Promise.race([untilHealthy(url), ended]);
   } catch (error) {
@@ -110,6 +111,25 @@ function endOf(child: ChildProcess): Promise<never> {
   });
   ended.catch(() => {});
   return ended;
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Nothing tells llama-server that who started it is gone: it is ended by whatever ends us, as far as that can be seen. */
+function endWithUs(child: ChildProcess): void {
+  const onExit = () => void child.kill();
+  const onSignal = (signal: NodeJS.Signals) => {
+    child.kill();
+    settle();
+    process.kill(process.pid, signal);
+  };
+  const settle = () => {
+    process.off('exit', onExit);
+    for (const signal of SIGNALS) process.off(signal, onSignal);
+  };
+  process.on('exit', onExit);
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  child.once('close', settle);
 }
 
 async function untilHealthy(url: string): Promise<void> {
