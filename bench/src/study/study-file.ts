@@ -1,5 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { arch, cpus, platform, release, totalmem } from 'node:os';
+import { StetError } from '@stet/backend';
+import { whatIsWrong } from './check-study-file.js';
 import type { Json, ScenarioResult } from './scenario.js';
 import type { Study } from './study.js';
 
@@ -57,15 +59,21 @@ export function writeStudyFile(file: string | URL, study: StudyFile): void {
   writeFileSync(file, `${JSON.stringify(study, null, 2)}\n`);
 }
 
-/** Throws an error that says what is wrong with the file. */
+/** Throws a `StetError` with `STET_ERR_BAD_RESULTS` that says what is wrong with the file. */
 export function readStudyFile(file: string | URL): StudyFile {
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw new Error(`${file} is no file of results: ${error instanceof Error ? error.message : error}`);
+  } catch (cause) {
+    throw badResults(file, cause instanceof Error ? cause.message : String(cause), cause);
   }
   if (typeof value !== 'object' || value === null || !('schema' in value) || value.schema !== STUDY_SCHEMA)
-    throw new Error(`${file} is no file of results: its schema is not ${STUDY_SCHEMA}`);
+    throw badResults(file, `its schema is not ${STUDY_SCHEMA}`);
+  const wrong = whatIsWrong(value);
+  if (wrong !== undefined) throw badResults(file, wrong);
   return value as StudyFile;
+}
+
+function badResults(file: string | URL, why: string, cause?: unknown): StetError {
+  return new StetError('STET_ERR_BAD_RESULTS', `${file} is no file of results: ${why}`, { cause });
 }

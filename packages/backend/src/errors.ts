@@ -59,6 +59,9 @@ export const errorCodes = {
   STET_ERR_INTERNAL: 'This is a bug of the server; its log says more.',
   STET_ERR_SHUTTING_DOWN: 'The server is going away; connect again later.',
   STET_ERR_CONNECTION: 'The connection was lost or could not be made; check the address and try again.',
+  // benchmarks
+  STET_ERR_NOT_INSTALLED: 'Install what the message names, then run the same command again.',
+  STET_ERR_BAD_RESULTS: 'Give a results.json that `stet bench` wrote, or run the study again.',
 } as const;
 
 export type StetErrorCode = keyof typeof errorCodes;
