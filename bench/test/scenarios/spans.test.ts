@@ -74,7 +74,7 @@ describe('the result of spans', () => {
     expect(findings[0]).toMatch(/^2 of 3 ordinary requests got other tokens .* by token 11; 33.3 % never differed/);
     expect(findings.at(-1)).toMatch(/^1 of 1 deterministic requests .* rolled back 2 times/);
     expect(failure).toBeUndefined();
-    expect(comparisons!.map(({ ours }) => ours)).toEqual([10, 0.333, 1]);
+    expect(comparisons!.map(({ ours }) => ours)).toEqual([10, 0.5, 1]);
     expect(tables[0]!.rows.filter(({ request }) => request === 'deterministic')).toHaveLength(1);
   });
 
