@@ -46,6 +46,8 @@ export interface BenchOptions {
   readonly out?: string;
   /** Begin anew where an interrupted run would go on. */
   readonly fresh?: boolean;
+  /** Say what there is, and measure nothing. */
+  readonly help?: boolean;
 }
 
 export interface CommandLine {
@@ -91,6 +93,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       out: { type: 'string' },
       fresh: { type: 'boolean' },
       compare: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
     },
     allowPositionals: true,
   });

@@ -245,8 +245,7 @@ function xAxis(axis: Axis, { xs }: ChartData): Spec {
   const { type, title } = axis;
   if (type !== 'quantitative') return { field: 'x', type, sort: null, axis: { title, labelAngle: 0 } };
   // What was measured is where the labels are; of many values, round ones are.
-  const values = xs.length <= 10 ? xs.map(Number) : logTicks(xs.map(Number));
-  const ticks = axis.scale === 'log' ? { values } : {};
+  const ticks = axis.scale === 'log' ? { values: xs.length <= 10 ? xs.map(Number) : logTicks(xs.map(Number)) } : {};
   const scale = { ...scaleOfAxis(axis), ...(axis.domain ? {} : { padding: 12 }) };
   return {
     field: 'x',
@@ -348,9 +347,9 @@ const config: Spec = {
     labelSeparation: 6,
     labelFlush: false,
     tickSize: 4,
-    tickCount: 8,
   },
-  axisY: { domain: false, ticks: false },
+  axisX: { tickCount: 8 },
+  axisY: { domain: false, ticks: false, tickCount: 5 },
   legend: {
     orient: 'top',
     direction: 'horizontal',

@@ -30,7 +30,8 @@ function comparisonTable({ name, title, comparisons = [] }: StudyPart): Html {
   return html`<h3><a href="#${name}">${title}</a></h3>
 <div class="scroll" tabindex="0" role="region" aria-label="${title} beside the paper">
 <table class="paper">
-<thead><tr><th scope="col">what</th><th scope="col" class="number">theirs</th><th scope="col" class="number">ours</th><th scope="col">drawn</th><th scope="col">verdict</th></tr></thead>
+<thead><tr><th scope="col" class="what">what</th><th scope="col" class="number theirs">theirs</th><th scope="col" class="number">ours</th>
+<th scope="col" class="drawn">drawn</th><th scope="col" class="said">verdict</th></tr></thead>
 <tbody>
 ${comparisons.map(comparisonRow)}
 </tbody>
@@ -41,7 +42,7 @@ ${comparisons.map(comparisonRow)}
 function comparisonRow(one: PaperComparison): Html {
   const { verdict, words } = judge(one);
   return html`<tr><th scope="row">${one.what}<small>${one.better} is better. ${one.source}${one.note !== undefined && `. Note: ${one.note}`}</small></th>
-<td class="number">${theirWords(one)}</td><td class="number">${ourWords(one)}</td><td>${dumbbell(one)}</td>
+<td class="number" data-label="theirs">${theirWords(one)}</td><td class="number" data-label="ours">${ourWords(one)}</td><td>${dumbbell(one)}</td>
 <td class="verdict ${verdict}"><span aria-hidden="true">${MARKS[verdict]}</span> ${words}</td></tr>`;
 }
 

@@ -76,7 +76,12 @@ code{font:.8125rem/1.45 var(--mono);overflow-wrap:anywhere}
 .verdict.better{color:var(--good)}
 .verdict.worse{color:var(--bad)}
 .verdict.alike,.verdict.unknown{color:var(--soft)}
-.paper{width:100%}
+.facts+.note{margin-top:1.25rem}
+.paper{width:100%;table-layout:fixed}
+.paper .what{width:42%}
+.paper .theirs{width:7rem}
+.paper .drawn{width:10rem}
+.paper .said{width:9rem}
 .paper td,.paper th{vertical-align:top}
 .paper small{display:block;color:var(--soft);font-size:.8125rem;max-width:32rem}
 .dumbbell{display:block;width:9rem;height:1.25rem;margin-top:.0625rem}
@@ -86,7 +91,8 @@ code{font:.8125rem/1.45 var(--mono);overflow-wrap:anywhere}
 .dumbbell .range{fill:none;stroke:var(--ink);stroke-width:5;opacity:.35}
 .dumbbell .ours{fill:var(--accent)}
 .dumbbell.worse .ours{fill:var(--bad)}
-.moved{font-weight:600}`;
+.moved{font-weight:600}
+.change small{display:block;color:var(--soft);font-size:.75rem}`;
 
 const narrow = `@media (max-width:60rem){
 body{padding:1.75rem 1rem 3rem}
@@ -97,6 +103,14 @@ nav ol{display:flex;flex-wrap:wrap}
 main>section{padding:1.125rem 1rem}
 .facts{grid-template-columns:minmax(0,1fr);gap:0}
 .facts dt{margin-top:.5rem;font-size:.8125rem}
+.paper,.paper tbody{display:block}
+.paper thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
+.paper tr{display:grid;grid-template-columns:repeat(3,auto) 1fr;gap:.25rem 1.25rem;align-items:end;padding:.625rem 0;border-bottom:1px solid var(--line)}
+.paper th,.paper td{padding:0;border:0;text-align:left}
+.paper tbody th,.paper .verdict{grid-column:1/-1}
+.paper td[data-label]::before{content:attr(data-label);display:block;color:var(--soft);font-size:.75rem}
+.paper .dumbbell{width:6rem}
+.chart{min-width:min(var(--width),26rem)}
 }`;
 
 const print = `@media print{

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { assert } from '@stet/backend';
 import type { StudyFile } from '../study/study-file.js';
 import { standaloneSvg } from './chart-svg.js';
 import { paperPage } from './paper-page.js';
@@ -11,8 +12,9 @@ import { reportPage } from './report-page.js';
  */
 export async function writeReport(folder: string, file: StudyFile): Promise<string> {
   mkdirSync(folder, { recursive: true });
-  for (const chart of file.scenarios.flatMap(({ charts }) => charts))
-    writeFileSync(join(folder, `${chart.name}.svg`), await standaloneSvg(chart));
+  const charts = file.scenarios.flatMap((part) => part.charts);
+  assert(new Set(charts.map(({ name }) => name)).size === charts.length, 'charts have names of their own');
+  for (const chart of charts) writeFileSync(join(folder, `${chart.name}.svg`), await standaloneSvg(chart));
   writeFileSync(join(folder, 'paper.md'), paperPage([file]));
   const report = join(folder, 'report.html');
   writeFileSync(report, await reportPage(file));
