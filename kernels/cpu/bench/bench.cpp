@@ -140,7 +140,7 @@ void benchAttention(const Kernels& kernels, int positions, int windowSize, int r
   const std::vector<float> query = random.vector(static_cast<size_t>(rowCount) * static_cast<size_t>(width));
   std::vector<float> output(query.size());
   const Bytes scratch = allocate(kernels.attentionScratchBytes(headSize, headsPerKv, positions));
-  const AttentionArgs args{query.data(), width, rowCount, headsPerKv, headSize, positions - rowCount, windowSize, blockSize,
+  const AttentionArgs args{query.data(), width, rowCount, headsPerKv, headSize, 1, positions - rowCount, windowSize, blockSize,
                            blocks.data(), kv.get(), static_cast<int64_t>(blockBytes),
                            static_cast<float>(65536 * 1.4426950408889634 / std::sqrt(headSize)), output.data(), width, scratch.get()};
   const Times times = compare([&](Schedule schedule) { kernels.attention(schedule, args); });

@@ -236,7 +236,11 @@ describe.skipIf(withoutAddon)('packed weights in a file', () => {
       },
     };
     const load = { ...loadOf(model), signal: controller.signal };
-    const loading = loadNative(aborting, { isa: isaNumber.scalar, threads: 1, packedWeights: { folder } }, load);
+    const loading = loadNative(
+      aborting,
+      { isa: 'scalar', fast: 'native', threads: 1, packedWeights: { folder } },
+      load,
+    );
     await expect(loading).rejects.toMatchObject({ code: 'STET_ERR_ABORTED' });
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -254,7 +258,11 @@ describe.skipIf(withoutAddon)('packed weights in a file', () => {
     };
     const outcomes: PackedOutcome[] = [];
     const packedWeights = { folder, onOutcome: (outcome: PackedOutcome) => outcomes.push(outcome) };
-    const handle = await loadNative(cutting, { isa: isaNumber.scalar, threads: 1, packedWeights }, loadOf(model));
+    const handle = await loadNative(
+      cutting,
+      { isa: 'scalar', fast: 'native', threads: 1, packedWeights },
+      loadOf(model),
+    );
     await addon.close(handle);
     expect(outcomes).toMatchObject([{ kind: 'written', replaced: 'the file ended before the image did' }]);
     expectEqualBits((await answer(loadOf(model))).logits, logits, 'afterwards');
