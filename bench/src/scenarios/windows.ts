@@ -146,7 +146,7 @@ function figuresOf(cells: readonly Cell[], rounds: readonly (readonly Determinis
 }
 
 function findingsOf(figures: readonly Figure[], differing: number, answers: number): string[] {
-  const by = (value: (figure: Figure) => number) => [...figures].sort((a, b) => value(a) - value(b));
+  const by = (value: (figure: Figure) => number) => figures.toSorted((a, b) => value(a) - value(b));
   const [slowest, quickest] = [by(({ relative }) => relative)[0]!, by(({ relative }) => -relative)[0]!];
   const [least, most] = [by(({ recomputed }) => recomputed)[0]!, by(({ recomputed }) => -recomputed)[0]!];
   const named = ({ window, group }: Cell) => `windows of ${window} in groups of ${group}`;
@@ -166,7 +166,10 @@ function heat(name: string, title: string, figures: readonly Figure[], value: (f
     title,
     caption: `Up to so many windows share a pass. Empty where a pass would have fewer rows than the ${STREAMS} that decode.`,
     kind: 'heat',
-    rows: figures.map((figure) => ({ window: figure.window, group: figure.group, value: value(figure) })),
+    // Axes are in the order of rows; the largest group, which has every window, is at the top.
+    rows: figures
+      .toSorted((a, b) => b.group - a.group || a.window - b.window)
+      .map((figure) => ({ window: figure.window, group: figure.group, value: value(figure) })),
     x: { field: 'window', title: 'window, tokens', type: 'ordinal' },
     y: { field: 'group', title: 'windows in a pass', type: 'ordinal' },
     color: { field: 'value', title },

@@ -41,6 +41,15 @@ describe('windows and groups', () => {
     expect(result.findings[0]).toMatch(/^Quickest are windows of 16 in groups of 4/);
   });
 
+  it('are drawn with the largest group at the top and windows in their order', () => {
+    const [chart] = windows.result(
+      measured(() => ({})),
+      study,
+    ).charts;
+    expect([...new Set(chart!.rows.map(({ group }) => group))]).toEqual([16, 4, 1]);
+    expect([...new Set(chart!.rows.map(({ window }) => window))]).toEqual([4, 16, 64]);
+  });
+
   it('say that nothing was computed in vain where nothing was', () => {
     const result = windows.result(
       measured(() => ({})),
