@@ -33,7 +33,7 @@ export async function openBackends({ backend, fast, threads }: BackendChoice): P
   }
   switch (backend) {
     case 'cpu':
-      return { create: createCpuBackend({ threads, ...(fast !== 'native' && { fast }) }), close: () => {} };
+      return { create: createCpuBackend({ threads, fast }), close: () => {} };
     case 'reference':
       return { create: createReferenceBackend, close: () => {} };
     case 'webgpu':
