@@ -12,7 +12,7 @@ import { type Study, sized } from '../study/study.js';
 const STREAMS = 8;
 const PROMPT_TOKENS = 32;
 const OUTPUT_TOKENS = { quick: 24, full: 64 };
-const ROUNDS = { quick: 3, full: 5 };
+const ROUNDS = { quick: 3, full: 8 };
 /** Shares of the fast rows that are made wrong. */
 const RATES = { quick: [0, 0.01, 0.2, 1], full: [0, 0.001, 0.01, 0.05, 0.2, 1] };
 const POLICIES = ['dvr', 'auto'] as const;
@@ -33,7 +33,7 @@ export const injection: Scenario<DeterministicMeasure> = {
   units: (study) =>
     interleaved(casesOf(study), roundsOf(study) - 1, (one, round) => ({
       key: caseKey(one, round),
-      seconds: sized(study, { quick: 0.3, full: 1 }),
+      seconds: sized(study, { quick: 0.3, full: 0.5 }),
       run: (context) => measure(context, one, round),
     })),
   result,
