@@ -13,6 +13,7 @@ export function buildProgram(): Command {
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'error USAGE: ')) })
     .exitOverride();
   const serve = serveCommand(program);
+  const bench = benchCommand();
   const commands = [
     runCommand(),
     serve,
@@ -21,10 +22,11 @@ export function buildProgram(): Command {
     inspectCommand(),
     doctorCommand(),
     demoCommand(),
+    bench,
   ];
   for (const command of commands) program.addCommand(command.copyInheritedSettings(program));
   // Its arguments, --help among them, are for the command that is built when it runs.
-  serve.helpOption(false).allowUnknownOption().allowExcessArguments();
+  for (const command of [serve, bench]) command.helpOption(false).allowUnknownOption().allowExcessArguments();
   return program;
 }
 
@@ -106,6 +108,17 @@ function demoCommand(): Command {
     .option('--quick', 'fewer, shorter runs')
     .option('--crowd-seed <n>', 'repeat the crowds of an earlier demo', integerOption(0))
     .action(async (options) => (await import('./commands/demo.js')).demo(options));
+}
+
+/** The bench is an app of its own, with arguments of its own. */
+function benchCommand(): Command {
+  const command = new Command('bench')
+    .description(
+      'measure what determinism costs on this machine, with a report; `stet bench --help` lists the scenarios',
+    )
+    .usage('NAME [options]')
+    .action(async () => (await import('./commands/bench.js')).bench(command.args));
+  return command;
 }
 
 function withModel(command: Command): Command {
