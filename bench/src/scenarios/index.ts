@@ -3,8 +3,9 @@ import { forward } from './forward.js';
 import { injection } from './injection.js';
 import { offline } from './offline.js';
 import { oneOfEleven } from './one-of-eleven.js';
+import { online } from './online.js';
 import { spans } from './spans.js';
 import { windows } from './windows.js';
 
 /** In the order of the report. */
-export const scenarios: readonly Scenario[] = [offline, oneOfEleven, spans, windows, forward, injection];
+export const scenarios: readonly Scenario[] = [offline, oneOfEleven, online, spans, windows, forward, injection];

@@ -1,6 +1,12 @@
 import { median, rounded, type Spread, spreadOf } from '../stats.js';
 import type { PaperComparison, ScenarioResult, Table } from '../study/scenario.js';
 import type { Study } from '../study/study.js';
+import {
+  compareAnswers,
+  type EqualAnswers,
+  equalAnswersFailure,
+  equalAnswersFinding,
+} from '../workloads/equal-answers.js';
 import type { TraceRun } from '../workloads/run-trace.js';
 import { lengthsText, type WorkloadFigures, type WorkloadKind } from '../workloads/workload.js';
 import {
@@ -83,13 +89,19 @@ interface PaperRow {
 export function offlineResult(measures: ReadonlyMap<string, OfflineMeasure>, study: Study): ScenarioResult {
   const kinds = offlineKinds(study);
   const workloads = kinds.map((kind) => measures.get(workloadKey(kind)) as WorkloadFigures);
-  const figures = figuresOf(measures as ReadonlyMap<string, TraceRun>, study);
+  const runs = measures as ReadonlyMap<string, TraceRun>;
+  const figures = figuresOf(runs, study);
+  const equal = equalAnswers(runs, study);
   return {
     workload:
       `${workloads[0]!.requests} greedy requests sent at once, the deterministic ones spread over all of them; ` +
       `median of ${offlineRounds(study)} interleaved rounds, each with other requests; no prefix cache. ` +
       workloads.map(lengthsText).join('. '),
-    findings: [...kinds.flatMap((kind) => findings(kind, figures)), noiseFinding(figures)],
+    findings: [
+      ...kinds.flatMap((kind) => findings(kind, figures)),
+      noiseFinding(figures),
+      equalAnswersFinding(equal, 'every share and policy'),
+    ],
     tables: [ratioTable(kinds, figures), detailTable(figures)],
     charts: [
       {
@@ -112,6 +124,7 @@ export function offlineResult(measures: ReadonlyMap<string, OfflineMeasure>, stu
       },
     ],
     comparisons: kinds.flatMap((kind) => comparisonsOf(kind, figures)),
+    ...equalAnswersFailure(equal),
   };
 }
 
@@ -136,6 +149,16 @@ function figuresOf(runs: ReadonlyMap<string, TraceRun>, study: Study): Figure[] 
       recomputedShare: deterministicTokens === 0 ? 0 : sum((run) => run.recomputedTokens) / deterministicTokens,
     };
   });
+}
+
+/** In a round all cases of a workload have the same requests. */
+function equalAnswers(runs: ReadonlyMap<string, TraceRun>, study: Study): EqualAnswers {
+  const rounds = Array.from({ length: offlineRounds(study) }, (_, i) => i + 1);
+  return compareAnswers(
+    offlineCases(study).flatMap((one) =>
+      rounds.map((round) => [`${one.kind}, round ${round}`, runs.get(offlineKey(one, round))!.digests] as const),
+    ),
+  );
 }
 
 function find(figures: readonly Figure[], kind: WorkloadKind, policy: OfflinePolicy, share: number): Figure {
