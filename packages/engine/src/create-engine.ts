@@ -123,7 +123,7 @@ function assemble({ model, keeper, limits, policy, clock }: Parts, options: Crea
       maxWaiting: limits.maxWaiting,
       maxRunning: limits.maxRunning,
       fastBudget: limits.maxRows,
-      canonicalBudget: limits.maxRows,
+      canonicalBudget: Math.min(limits.maxCanonicalRows, limits.maxRows),
     },
     ...(options.prefixCache && { prefixCache: options.prefixCache }),
   });

@@ -8,6 +8,8 @@ export interface EngineLimits {
   readonly maxRunning: number;
   /** Rows of one batch of a step, and so the largest prefill chunk. */
   readonly maxRows: number;
+  /** Of the canonical batch alone, where it is less: windows that share a pass, and chunks of deterministic prompts. */
+  readonly maxCanonicalRows: number;
   /** Unread output tokens at which a sequence pauses until its reader comes back. */
   readonly maxUnreadTokens: number;
   /** Characters of a prompt, or of all messages together, per position of the context. */
@@ -31,6 +33,7 @@ export const defaultLimits: EngineLimits = {
   maxWaiting: 1024,
   maxRunning: 256,
   maxRows: 256,
+  maxCanonicalRows: 256,
   maxUnreadTokens: 256,
   promptCharactersPerPosition: 64,
   maxMessages: 1024,

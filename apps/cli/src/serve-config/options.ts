@@ -14,6 +14,7 @@ const engineLimitHelp: Readonly<Record<keyof EngineLimits, string>> = {
   maxWaiting: 'requests that may wait',
   maxRunning: 'requests that run at once',
   maxRows: 'rows of one batch of a step, and so the largest chunk of a prompt',
+  maxCanonicalRows: 'rows of the canonical batch of a step, where it is less',
   maxUnreadTokens: 'unread output tokens at which a request pauses',
   promptCharactersPerPosition: 'characters of a prompt for each position of the context',
   maxMessages: 'messages of a chat',
