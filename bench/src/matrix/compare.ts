@@ -1,3 +1,4 @@
+import { assert } from '@stet/backend';
 import { type Answer, type Answers, valueOfBits } from './work.js';
 
 /** How answers differ from others to the same requests. */
@@ -14,12 +15,11 @@ export interface Comparison {
   readonly values: readonly [baseline: string, here: string] | null;
 }
 
+/** `other` may have fewer answers, to the first requests. */
 export function compareAnswers(baseline: Answers, other: Answers): Comparison {
-  const pairs = Array.from({ length: Math.max(baseline.answers.length, other.answers.length) }, (_, request) => ({
-    request,
-    ours: baseline.answers[request] ?? NOTHING,
-    theirs: other.answers[request] ?? NOTHING,
-  }));
+  const count = other.answers.length;
+  assert(count > 0 && count <= baseline.answers.length, `${count} answers against ${baseline.answers.length}`);
+  const pairs = other.answers.map((theirs, request) => ({ request, ours: baseline.answers[request]!, theirs }));
   const tokens = pairs.map((pair) => ({ ...pair, token: firstDifferentToken(pair.ours, pair.theirs) }));
   const steps = pairs.map((pair) => ({ ...pair, token: firstDifferent(pair.ours.steps, pair.theirs.steps) }));
   const first = [...tokens, ...steps].find(({ token }) => token !== undefined);
@@ -31,8 +31,6 @@ export function compareAnswers(baseline: Answers, other: Answers): Comparison {
     values: first ? [valueAt(first.ours, first.token!), valueAt(first.theirs, first.token!)] : null,
   };
 }
-
-const NOTHING: Answer = { steps: [], hash: '', finishReason: 'none' };
 
 /** Index of the first token that differs; that after the last where all are equal and the rest is not. */
 function firstDifferentToken(ours: Answer, theirs: Answer): number | undefined {

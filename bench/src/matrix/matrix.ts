@@ -6,11 +6,11 @@ import { matrixBackends } from './backend-names.js';
 import { judgeCells, type MatrixMeasure } from './cells.js';
 import { openPlace } from './places.js';
 import { askedRequests, workOf } from './requests.js';
-import { type Case, schedulesOf, scheduleWords } from './schedule.js';
+import { type Case, expectedSeconds, schedulesOf, scheduleWords } from './schedule.js';
 import { bySchedule, matrixRow, summary, whereFastDiffers } from './tables.js';
 import { failureOf, findingsOf } from './verdict.js';
 
-const TOKENS = { quick: 8, full: 16 };
+const TOKENS = { quick: 8, full: 12 };
 /** Of a request in words, for whoever reads `request 2`. */
 const REQUESTS = 'greedy; nucleus; penalties and min-p; greedy with stop strings; a prompt over several chunks; hot';
 
@@ -31,7 +31,7 @@ function keyOf({ backend, schedule }: Case): string {
 }
 
 function unitOf(one: Case): Unit<MatrixMeasure> {
-  return { key: keyOf(one), seconds: 1, run: (context) => measure(context, one) };
+  return { key: keyOf(one), seconds: expectedSeconds(one), run: (context) => measure(context, one) };
 }
 
 async function measure(context: StudyContext, { backend, schedule }: Case): Promise<MatrixMeasure> {
@@ -54,7 +54,8 @@ function result(measures: ReadonlyMap<string, MatrixMeasure>, study: Study): Sce
   const differing = whereFastDiffers(cells);
   return {
     workload:
-      `6 requests (${REQUESTS}), ${sized(study, TOKENS)} tokens each with the log-probabilities of the likeliest two, ` +
+      `6 requests (${REQUESTS}), or the first 4 where a GPU may be a program, ${sized(study, TOKENS)} tokens each with the ` +
+      'log-probabilities of the likeliest two, ' +
       'in batches made up by random requests, half of them deterministic; held against the answers of the first backend, ' +
       'alone and without anything to verify, in each weight format',
     findings: findingsOf(cells),

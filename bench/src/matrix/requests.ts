@@ -5,13 +5,15 @@ import type { TextName } from '../texts.js';
 import type { Schedule } from './schedule.js';
 import type { Work } from './work.js';
 
-/** Of the prompt that is longer than a chunk of attention, 64 positions, and five blocks of K/V. */
-const LONG_PROMPT = 84;
+/** Tokens of a prompt: most are short, since every row of them is one. */
+const PROMPT = 6;
 /** More than a block of K/V, so that there is something to find in the prefix cache. */
-const SHORT_PROMPT = 24;
+const BLOCK_PROMPT = 18;
+/** More than a chunk of attention, which is 64 positions, and four blocks of K/V. */
+const LONG_PROMPT = 70;
 /** Random ones beside are still there when those that are asked have ended. */
 const BESIDE_TOKENS = 400;
-const BESIDE_PROMPT = 24;
+const BESIDE_PROMPT = 8;
 
 export type RequestModel = Pick<StudyModel, 'texts' | 'vocabSize' | 'contextLength'>;
 
@@ -20,29 +22,29 @@ export type RequestModel = Pick<StudyModel, 'texts' | 'vocabSize' | 'contextLeng
  * All tell the log-probabilities of the two likeliest tokens.
  */
 export function askedRequests({ texts, contextLength }: RequestModel, maxTokens: number): GenerateRequest[] {
-  const [short, long] = [SHORT_PROMPT, LONG_PROMPT].map((most) => Math.min(most, Math.floor(contextLength / 4)));
-  const prompt = (name: TextName, start: number, count: number) => texts.get(name)!.slice(start, start + count);
+  const prompt = (name: TextName, start: number, count: number) =>
+    texts.get(name)!.slice(start, start + Math.min(count, Math.floor(contextLength / 4)));
   const common = { maxTokens, logprobs: 2, ignoreEos: true };
-  const penalized = prompt('dialogue', 0, short!);
+  const penalized = prompt('dialogue', 0, BLOCK_PROMPT);
   return [
-    { ...common, promptTokens: prompt('tale', 0, short!), temperature: 0 },
-    { ...common, promptTokens: prompt('prose', 0, short!), temperature: 0.8, topP: 0.9, topK: 40, seed: 7 },
+    { ...common, promptTokens: prompt('tale', 0, PROMPT), temperature: 0 },
+    { ...common, promptTokens: prompt('prose', 0, PROMPT), temperature: 0.8, topP: 0.9, topK: 40, seed: 7 },
     {
       ...common,
       ...{ promptTokens: penalized, temperature: 1, minP: 0.02, seed: 2 ** 40 + 11 },
       ...{ repetitionPenalty: 1.2, frequencyPenalty: 0.4, presencePenalty: 0.3 },
       logitBias: { [penalized[1]!]: -2, [penalized[2]!]: 1.5 },
     },
-    { ...common, promptTokens: prompt('tale', 100, short!), temperature: 0, stop: ['.', ' and', ','] },
-    { ...common, promptTokens: prompt('tale', 200, long!), temperature: 0.7, seed: 3 },
-    { ...common, promptTokens: prompt('code', 0, short!), temperature: 1.5, seed: 0 },
+    { ...common, promptTokens: prompt('tale', 100, PROMPT), temperature: 0, stop: ['.', ' and', ','] },
+    { ...common, promptTokens: prompt('tale', 200, LONG_PROMPT), temperature: 0.7, seed: 3 },
+    { ...common, promptTokens: prompt('code', 0, PROMPT), temperature: 1.5, seed: 0 },
   ];
 }
 
 /** All that an engine is asked under a schedule. Who is beside differs from schedule to schedule, who is asked does not. */
 export function workOf(schedule: Schedule, asked: readonly GenerateRequest[], model: RequestModel, seed: number): Work {
   const deterministic = schedule.rows === 'canonical';
-  const requests = asked.map((request) => ({ ...request, deterministic }));
+  const requests = asked.slice(0, schedule.requests).map((request) => ({ ...request, deterministic }));
   const askedAtOnce = Math.min(Math.ceil(schedule.batch / 2), requests.length);
   const uniform = seededUniform(seed + schedule.batch * 1009 + schedule.maxRows);
   const groups: Work['groups'] = Array.from({ length: Math.ceil(requests.length / askedAtOnce) }, (_, group) => {

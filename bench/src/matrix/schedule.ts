@@ -17,6 +17,8 @@ export interface Schedule {
   readonly maxRows: number;
   /** `on`: the prompts have been read before. */
   readonly prefixCache: 'on' | 'off';
+  /** How many of the requests are asked, from the first on. */
+  readonly requests: number;
   /** Of the CPU backend alone. */
   readonly threads?: number;
 }
@@ -30,81 +32,89 @@ export interface Case {
 const WHOLE_PROMPT = 256;
 const CHUNK = 16;
 
-type Way = Omit<Schedule, 'format' | 'threads'>;
+type Way = Omit<Schedule, 'format' | 'threads' | 'requests'>;
 
 /** Nothing in company, nothing cut, nothing to verify: on the first backend this is what all are held against. */
 const alone = way('canonical', 'direct', 1);
-const fastAlone = way('fast', 'direct', 1);
+const chunks = way('canonical', 'direct', 4, { maxRows: CHUNK });
 const smallWindows = way('canonical', { dvr: 4 }, 4, { maxRows: CHUNK });
 const largeWindows = way('canonical', { dvr: 16 }, 16);
+const cached = way('canonical', { dvr: 16 }, 1, { prefixCache: 'on' });
 const chosen = way('canonical', 'auto', 16, { prefixCache: 'on' });
+const fastAlone = way('fast', 'direct', 1);
+const fastChunks = way('fast', 'direct', 4, { maxRows: CHUNK });
 const fastCrowd = way('fast', 'direct', 16);
-
-const all: readonly Way[] = [
-  alone,
-  way('canonical', 'direct', 4, { maxRows: CHUNK }),
-  smallWindows,
-  largeWindows,
-  way('canonical', { dvr: 16 }, 1, { prefixCache: 'on' }),
-  chosen,
-  fastAlone,
-  way('fast', 'direct', 4, { maxRows: CHUNK }),
-  fastCrowd,
-];
+const all = [alone, chunks, smallWindows, largeWindows, cached, chosen, fastAlone, fastChunks, fastCrowd];
 
 interface Plan {
   /** Of weights in bf16. */
   readonly ways: readonly Way[];
   /** Of weights in q8 and in q4. */
   readonly others: readonly Way[];
+  /** How many of the requests, from the first on. */
+  readonly requests: number;
 }
 
-/** On a backend in TypeScript, or one that may be a program in place of a GPU, a token takes milliseconds. */
-type Pace = 'quick' | 'slow' | 'slowest';
-
-const plans: Readonly<Record<StudySize, Readonly<Record<Pace, Plan>>>> = {
-  quick: {
-    quick: { ways: all, others: [alone, smallWindows, largeWindows, fastCrowd] },
-    slow: { ways: [smallWindows, largeWindows, fastAlone, fastCrowd], others: [smallWindows] },
-    slowest: { ways: [alone, smallWindows], others: [alone] },
+/** A GPU may be a program on the CPU, to which 30 tokens are a second's work, and TypeScript is hardly quicker. */
+const plans: Readonly<Record<MatrixBackend, Readonly<Record<StudySize, Plan>>>> = {
+  reference: {
+    quick: { ways: [alone, smallWindows], others: [alone], requests: 6 },
+    full: { ways: [alone, smallWindows, largeWindows, chosen, fastCrowd], others: [alone, smallWindows], requests: 6 },
   },
-  full: {
-    quick: { ways: all, others: all },
-    slow: { ways: all, others: [alone, smallWindows, largeWindows, fastAlone, fastCrowd] },
-    slowest: { ways: [alone, smallWindows, largeWindows, chosen], others: [alone, smallWindows] },
+  'CPU scalar': cpuPlans(),
+  'CPU avx2': cpuPlans(),
+  'CPU avx512': cpuPlans(),
+  'CPU batch-shaped': cpuPlans(),
+  'WebGPU in Node': {
+    quick: { ways: [smallWindows, largeWindows, fastAlone, fastCrowd], others: [alone], requests: 4 },
+    full: {
+      ways: [alone, smallWindows, largeWindows, chosen, fastAlone, fastCrowd],
+      others: [smallWindows, fastCrowd],
+      requests: 6,
+    },
+  },
+  'WebGPU+CPU': {
+    quick: { ways: [smallWindows], others: [], requests: 4 },
+    full: { ways: [smallWindows, largeWindows, fastCrowd], others: [smallWindows], requests: 4 },
+  },
+  'WebGPU in Chromium': {
+    quick: { ways: [smallWindows, fastAlone], others: [alone], requests: 4 },
+    full: { ways: [smallWindows, largeWindows, fastAlone, fastCrowd], others: [smallWindows], requests: 4 },
+  },
+  'reference in Chromium': {
+    quick: { ways: [alone], others: [], requests: 4 },
+    full: { ways: [alone, smallWindows], others: [alone], requests: 4 },
   },
 };
 
+function cpuPlans(): Record<StudySize, Plan> {
+  return {
+    quick: { ways: all, others: [alone, smallWindows, fastCrowd], requests: 6 },
+    full: { ways: all, others: all, requests: 6 },
+  };
+}
+
 const THREADS = [1, 2, 4];
 
-/** All that is asked of a backend, the first of each format alone under the fixed order. */
+/** All that is asked of a backend. */
 export function schedulesOf(backend: MatrixBackend, { size }: Pick<Study, 'size'>): Schedule[] {
-  const { pace, hasThreads } = traits[backend];
-  const { ways, others } = plans[size][pace];
+  const { ways, others, requests } = plans[backend][size];
   const plain = [
-    ...ways.map((one): Schedule => ({ ...one, format: 'bf16' })),
-    ...(['q8', 'q4'] as const).flatMap((format) => others.map((one): Schedule => ({ ...one, format }))),
+    ...ways.map((one): Schedule => ({ ...one, requests, format: 'bf16' })),
+    ...(['q8', 'q4'] as const).flatMap((format) => others.map((one): Schedule => ({ ...one, requests, format }))),
   ];
-  if (hasThreads === 'no') return plain;
+  if (!backend.startsWith('CPU')) return plain;
   // A quick run takes them in turn.
   return size === 'full'
     ? plain.flatMap((one) => THREADS.map((threads) => ({ ...one, threads })))
     : plain.map((one, index) => ({ ...one, threads: THREADS[index % THREADS.length]! }));
 }
 
-const slow = { pace: 'slow', hasThreads: 'no' } as const;
-const threaded = { pace: 'quick', hasThreads: 'yes' } as const;
-const traits: Readonly<Record<MatrixBackend, { readonly pace: Pace; readonly hasThreads: 'yes' | 'no' }>> = {
-  reference: { pace: 'slowest', hasThreads: 'no' },
-  'CPU scalar': threaded,
-  'CPU avx2': threaded,
-  'CPU avx512': threaded,
-  'CPU batch-shaped': threaded,
-  'WebGPU in Node': slow,
-  'WebGPU+CPU': slow,
-  'WebGPU in Chromium': slow,
-  'reference in Chromium': { pace: 'slowest', hasThreads: 'no' },
-};
+/** Seconds that it takes about, on two cores without a GPU. */
+export function expectedSeconds({ backend, schedule }: Case): number {
+  const { requests, batch } = schedule;
+  return (requests + batch / 2) * (backend.startsWith('CPU') ? 0.03 : backend.startsWith('reference') ? 0.4 : 0.8);
+}
 
 /** `canonical, bf16, dvr(16), batch 16, 2 threads` */
 export function scheduleWords({ threads, ...schedule }: Schedule): string {
