@@ -38,6 +38,7 @@ const shapes = ['circle', 'square', 'triangle-up', 'diamond', 'triangle-down', '
 /** `isAlone`: with its title, as a picture that no page explains. */
 export function chartSpec(chart: Chart, isAlone: boolean): TopLevelSpec {
   const data = chartData(chart);
+  if (data.marks.length === 0) return emptySpec(chart, isAlone);
   const layout = layoutOf(chart, data);
   const layers = [...marksOf(chart, data, layout), ...ruleOf(chart, layout)];
   // Text lies on lines, never below them.
@@ -56,6 +57,20 @@ export function chartSpec(chart: Chart, isAlone: boolean): TopLevelSpec {
   return spec as unknown as TopLevelSpec;
 }
 
+/** Where nothing was measured that could be drawn. */
+function emptySpec({ title }: Chart, isAlone: boolean): TopLevelSpec {
+  const spec: Spec = {
+    data: { values: [{}] },
+    background: colours.sheet.light,
+    width: WIDTH / 2,
+    height: SMALL_HEIGHT / 2,
+    config,
+    ...(isAlone && { title: { text: title } }),
+    mark: { type: 'text', text: 'nothing to draw', fill: colours.soft.light, fontSize: LABEL_SIZE },
+  };
+  return spec as unknown as TopLevelSpec;
+}
+
 interface Layout {
   readonly columns: number;
   /** Pixels of one small chart. */
@@ -65,12 +80,13 @@ interface Layout {
   readonly direction: 'upright' | 'lying';
 }
 
-function layoutOf({ kind, facet, x }: Chart, { xs, facets }: ChartData): Layout {
+function layoutOf({ kind, facet, x, y }: Chart, { xs, facets }: ChartData): Layout {
   const columns = facet ? columnsFor(facets.length) : 1;
   const width = Math.floor((WIDTH - GAP * (columns - 1)) / columns);
   const height = facet ? SMALL_HEIGHT : HEIGHT;
   const widest = Math.max(0, ...xs.map((value) => textWidth(String(value), LABEL_SIZE)));
-  const isLying = kind === 'bar' && x.type !== 'quantitative' && widest + 8 > width / Math.max(1, xs.length);
+  const isLying =
+    kind === 'bar' && y.scale !== 'log' && x.type !== 'quantitative' && widest + 8 > width / Math.max(1, xs.length);
   return { columns, width, height, direction: isLying ? 'lying' : 'upright' };
 }
 

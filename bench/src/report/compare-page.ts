@@ -71,7 +71,8 @@ ${only('B', onlyB)}`;
 function cellHtml(cell: CellChange): Html {
   const { a, b, ratio, range, mark } = cell;
   const spread = range && `; redrawn rounds: ${range.map((end) => end.toFixed(2)).join(' to ')}`;
-  const from = ratio !== undefined && html`<small>${tell(a)} → ${tell(b)}</small>`;
+  const from =
+    (ratio !== undefined || a === b) && html`<small>${a === b ? tell(a) : `${tell(a)} → ${tell(b)}`}</small>`;
   return html`<td class="number change"${spread !== undefined && html` title="${tell(a)} → ${tell(b)}${spread}"`}>
 <span${mark !== 'still' && html` class="moved"`}>${changeWords(cell)}</span>${from}</td>`;
 }

@@ -2,9 +2,10 @@ import { assertNever } from '@stet/backend';
 import type { CellChange, Mark, StudyComparison } from './compare-studies.js';
 import { shortFigure } from './figures.js';
 
-/** A change in few characters: its ratio with an arrow, or the words. */
+/** A change in few characters: its ratio with an arrow, or the words; `=` where there is none. */
 export function changeWords({ a, b, ratio, mark }: CellChange): string {
-  const told = ratio === undefined ? (a === b ? tell(a) : `${tell(a)} → ${tell(b)}`) : ratio.toFixed(2);
+  if (a === b) return '=';
+  const told = ratio === undefined ? `${tell(a)} → ${tell(b)}` : ratio.toFixed(2);
   return `${told}${markSign(mark)}`;
 }
 

@@ -12,24 +12,13 @@ export interface MatchedTable {
 }
 
 /**
- * A row is named by its first columns, as many as it takes for all rows of each table to have different names, and by
- * those after them that are counts or words and equal in both; tables begin with what was varied and go on with what was
- * found. Where no number of columns is enough, equal names count up.
+ * A row is named by its first columns, as many as it takes for all rows of each table to have different names; tables
+ * begin with what was varied and go on with what was found. Where no number of columns is enough, equal names count up.
  */
 export function matchTables(a: Table, b: Table): MatchedTable {
   const shared = Object.keys(a.rows[0] ?? {}).filter((column) => column in (b.rows[0] ?? {}));
-  const names = shared.slice(0, nameCount(a.rows, b.rows, shared));
-  const [rowsA, rowsB] = [rowsByKey(a.rows, names), rowsByKey(b.rows, names)];
-  const isSame = (column: string) =>
-    [...rowsA].every(([key, row]) => isCount(row[column]) && rowsB.get(key)?.[column] === row[column]);
-  const rest = shared.slice(names.length);
-  const firstOther = rest.findIndex((column) => !isSame(column));
-  return pairsOf(a, b, shared, names.length + (firstOther === -1 ? 0 : firstOther));
-}
-
-function pairsOf(a: Table, b: Table, shared: readonly string[], keyCount: number): MatchedTable {
-  const keys = shared.slice(0, keyCount);
-  const columns = shared.slice(keyCount);
+  const keys = shared.slice(0, keyCount(a.rows, b.rows, shared));
+  const columns = shared.slice(keys.length);
   const [rowsA, rowsB] = [rowsByKey(a.rows, keys), rowsByKey(b.rows, keys)];
   const pairs = [...rowsA].flatMap(([key, row]) => (rowsB.has(key) ? [{ key, a: row, b: rowsB.get(key)! }] : []));
   const missing = (one: Map<string, Row>, other: Map<string, Row>) => [...one.keys()].filter((key) => !other.has(key));
@@ -48,11 +37,7 @@ export function rowsByKey(rows: readonly Row[], keys: readonly string[]): Map<st
   return byKey;
 }
 
-function isCount(value: Row[string] | undefined): boolean {
-  return typeof value === 'string' || Number.isSafeInteger(value);
-}
-
-function nameCount(a: readonly Row[], b: readonly Row[], columns: readonly string[]): number {
+function keyCount(a: readonly Row[], b: readonly Row[], columns: readonly string[]): number {
   const isUnique = (rows: readonly Row[], keys: readonly string[]) =>
     new Set(rows.map((row) => nameOf(row, keys))).size === rows.length;
   for (let count = 1; count <= columns.length; count++) {
