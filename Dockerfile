@@ -30,6 +30,7 @@ COPY scripts scripts
 COPY kernels kernels
 COPY packages packages
 COPY apps/cli apps/cli
+COPY apps/playground apps/playground
 RUN npx turbo run build --filter=@stet/cli \
   && node scripts/runtime-tree.mjs /runtime
 

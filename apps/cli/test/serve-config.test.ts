@@ -117,6 +117,16 @@ describe('the options of `stet serve`', () => {
     },
   );
 
+  it.each([
+    [[], true],
+    [['--host', '::1'], true],
+    [['--host', '0.0.0.0'], false],
+    [['--host', '0.0.0.0', '--playground'], true],
+    [['--no-playground'], false],
+  ])('serve the playground on loopback unless they say otherwise: %j', async (args, playground) => {
+    expect((await configured(...args)).config.playground).toBe(playground);
+  });
+
   it('arrive where they are used', async () => {
     const file = fileOf({
       $schema: 'https://example.org/schema.json',

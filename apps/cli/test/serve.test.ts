@@ -123,6 +123,20 @@ describe.skipIf(!isBuilt)(`${title} serve`, { timeout: 120_000 }, () => {
     });
   });
 
+  it('has the playground at / on loopback, and not where that is not wanted', async () => {
+    const { child, outcome, url } = await serve(REFERENCE);
+    const page = await fetch(`${url}/`);
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    const [, script] = /<script [^>]*src="\.\/(assets\/[^"]+\.js)"/.exec(await page.text())!;
+    expect((await fetch(`${url}/${script}`)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect((await outcome).stdout).toContain(`playground: ${url}/\n`);
+    const without = await serve([...REFERENCE, '--no-playground']);
+    expect((await fetch(`${without.url}/`)).status).toBe(404);
+    without.child.kill('SIGTERM');
+    expect((await without.outcome).stdout).not.toContain('playground');
+  });
+
   it('prints its options and their schema without serving', async () => {
     const options = await stet(['serve', '--port', '7', '--print-config'], {
       STET_API_KEY: 'a-secret-of-24-characters',

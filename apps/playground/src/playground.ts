@@ -72,17 +72,16 @@ export class Playground {
         await this.#open({ kind: 'server', address: (await ownServer()) ?? USUAL_SERVER });
       else await this.#open(this.#engineForm.read());
     } catch (error) {
+      void this.#leave();
       this.#fail(toStetError(error));
     }
   }
 
   /** Replaces the source, or the one that is being opened. */
   async #open(choice: SourceChoice): Promise<void> {
-    this.#opening.abort();
+    const leaving = this.#leave();
     const opening = new AbortController();
     this.#opening = opening;
-    const previous = this.#source;
-    this.#setSource(undefined, choice);
     this.#engineForm.show(choice);
     this.#failure.hide();
     this.#link.show(undefined);
@@ -91,7 +90,7 @@ export class Playground {
     this.#chats.status = choice.kind === 'browser' ? 'Loading the model.' : 'Connecting.';
     try {
       // One model at a time: a device may not hold two.
-      await previous?.close();
+      await leaving;
       const { key } = this.#engineForm;
       const source = await openSource(choice, {
         ...(key !== undefined && { key }),
@@ -108,17 +107,27 @@ export class Playground {
         return;
       }
       this.#loading.end();
-      this.#setSource(source, choice);
+      this.#arrive(source, choice);
     } catch (error) {
       if (!opening.signal.aborted) this.#fail(toStetError(error));
     }
   }
 
-  #setSource(source: AnswerSource | undefined, choice: SourceChoice): void {
+  /** From here on there is nobody to ask. Resolves when who there was has freed everything. */
+  async #leave(): Promise<void> {
+    this.#opening.abort();
+    const previous = this.#source;
+    this.#source = undefined;
+    this.#chats.source = undefined;
+    this.#figures.showInfo(undefined, '');
+    await previous?.close();
+  }
+
+  #arrive(source: AnswerSource, choice: SourceChoice): void {
     this.#source = source;
     this.#place = choice.kind;
     this.#chats.source = source;
-    this.#figures.showInfo(source?.info, choice.kind === 'server' ? choice.address : 'in this page');
+    this.#figures.showInfo(source.info, choice.kind === 'server' ? choice.address : 'in this page');
   }
 
   #fail(error: StetError): void {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { Meter, percentile } from '../src/run/meter.js';
-import { firstDifference } from '../src/run/run-twice.js';
 
 describe('the meter of an answer', () => {
   it('knows nothing before the first token', () => {
@@ -25,13 +24,5 @@ describe('the meter of an answer', () => {
     expect(percentile([5], 0.99)).toBe(5);
     expect(percentile([4, 1, 3, 2], 0.5)).toBe(2);
     expect(percentile([4, 1, 3, 2], 0.99)).toBe(4);
-  });
-});
-
-describe('the first difference of two answers', () => {
-  it('is the first token that differs or that one of them lacks', () => {
-    expect(firstDifference([1, 2, 3], [1, 2, 3])).toBeUndefined();
-    expect(firstDifference([1, 2, 3], [1, 5, 3])).toBe(1);
-    expect(firstDifference([1, 2], [1, 2, 3])).toBe(2);
   });
 });

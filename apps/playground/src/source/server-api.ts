@@ -1,4 +1,4 @@
-import { errorCodes, StetError, type StetErrorCode } from '@stet/backend';
+import { errorCodes, isStetError, StetError, type StetErrorCode } from '@stet/backend';
 import type { SourceInfo } from './answer-source.js';
 
 /** How long a server may take to say what it is. */
@@ -36,7 +36,12 @@ export async function askTicket(base: string, key: string, signal: AbortSignal):
  * server wants a key.
  */
 export async function checkOpenDoor(base: string, signal: AbortSignal): Promise<void> {
-  await ask(new URL('v1/models', base), {}, signal);
+  try {
+    await ask(new URL('v1/models', base), {}, signal);
+  } catch (error) {
+    // A server of the native protocol alone has no list of models.
+    if (!(isStetError(error) && error.code === 'STET_ERR_NOT_FOUND')) throw error;
+  }
 }
 
 /** Whether a Stet server answers at `base`, be it ready or not. */

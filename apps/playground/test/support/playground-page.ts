@@ -1,16 +1,24 @@
 import type { GenerateRequest } from '@stet/engine';
-import type { Browser, BrowserContextOptions, Page } from 'playwright';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright';
 
 /** A tab with the page, driven as a user drives it. */
 export interface PlaygroundPage {
   readonly page: Page;
+  /** The chat in view. */
+  readonly chat: Locator;
   /** What the browser complained about: errors, and what the content security policy stopped. */
   readonly complaints: readonly string[];
+  /** Fills the fields of the chat in view; what is not given stays. */
   fill(request: GenerateRequest): Promise<void>;
   click(button: string): Promise<void>;
+  /** Clears the chat in view if it has anything, and asks. */
+  ask(request: GenerateRequest): Promise<void>;
   text(id: string): Promise<string>;
-  /** Waits until the status line says something like it. */
+  /** The last answer of the chat in view. */
+  answer(): Promise<string>;
+  /** Waits until the status line of the chat in view says something like it. */
   waitForStatus(pattern: RegExp, timeoutMs?: number): Promise<void>;
+  close(): Promise<void>;
 }
 
 const TIMEOUT_MS = 60_000;
@@ -33,21 +41,46 @@ export async function openPlayground(
   page.on('requestfailed', (request) => complaints.push(`${request.url()} ${request.failure()?.errorText}`));
   await prepare(page);
   await page.goto(url);
-  const text = async (id: string) => (await page.locator(`#${id}`).textContent()) ?? '';
+  const chat = page.locator('.chat:not([hidden])');
+  const click = (button: string) => page.getByRole('button', { name: button, exact: true }).click();
+  const fill = (request: GenerateRequest) => fillFields(chat, request);
   return {
     page,
+    chat,
     complaints,
-    text,
-    fill: async ({ prompt, maxTokens, temperature, seed, deterministic }) => {
-      await page.getByLabel('Prompt').fill(String(prompt));
-      await page.getByLabel('Max tokens').fill(String(maxTokens));
-      await page.getByLabel('Temperature').fill(String(temperature));
-      await page.getByLabel('Seed', { exact: true }).fill(seed === undefined ? '' : String(seed));
-      await page.getByLabel('deterministic').setChecked(deterministic === true);
+    fill,
+    click,
+    ask: async (request) => {
+      if (await chat.getByRole('button', { name: 'Clear' }).isEnabled()) await click('Clear');
+      await fill(request);
+      await click('Generate');
     },
-    click: (button) => page.getByRole('button', { name: button, exact: true }).click(),
+    text: async (id) => (await page.locator(`#${id}`).textContent()) ?? '',
+    answer: () => chat.locator('[data-part="answer"]').last().evaluate(lastingText),
     waitForStatus: async (pattern, timeoutMs = TIMEOUT_MS) => {
-      await page.getByRole('status').filter({ hasText: pattern }).waitFor({ timeout: timeoutMs });
+      await chat.getByRole('status').filter({ hasText: pattern }).waitFor({ timeout: timeoutMs });
     },
+    close: () => context.close(),
   };
+}
+
+async function fillFields(chat: Locator, request: GenerateRequest): Promise<void> {
+  const fields: Record<string, string | number | undefined> = {
+    Prompt: request.prompt,
+    'Max tokens': request.maxTokens,
+    Temperature: request.temperature,
+    'Top-p': request.topP,
+    Seed: request.seed,
+    'Stop texts': typeof request.stop === 'string' ? request.stop : request.stop?.join('\n'),
+  };
+  for (const [label, value] of Object.entries(fields))
+    if (value !== undefined) await chat.getByLabel(label, { exact: true }).fill(String(value));
+  if (request.deterministic !== undefined) await chat.getByLabel('deterministic').setChecked(request.deterministic);
+}
+
+/** Without what is struck out for a moment. */
+function lastingText(answer: Element): string {
+  const copy = answer.cloneNode(true) as Element;
+  for (const struck of copy.querySelectorAll('del')) struck.remove();
+  return copy.textContent ?? '';
 }

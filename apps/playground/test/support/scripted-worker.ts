@@ -1,24 +1,31 @@
 import type { GenerateEvent } from '@stet/engine';
 import type { Page } from 'playwright';
-import type { FromWorker } from '../../src/engine/messages.js';
+import type { SourceInfo } from '../../src/source/answer-source.js';
+import type { FromWorker } from '../../src/source/messages.js';
 
 /** Events of one request, in groups; a group is sent when the test says `go`, the first at once. `crash` is the worker's end. */
 export type Script = readonly (readonly GenerateEvent[])[] | 'crash';
 
-const OPENED: FromWorker = {
-  kind: 'opened',
-  info: {
-    model: 'scripted',
-    backend: 'webgpu',
-    device: 'none',
-    fingerprint: 'stet1-0',
-    guarantee: 'portable',
-    policy: 'dvr(4)',
-  },
+const INFO: SourceInfo = {
+  model: 'scripted',
+  backend: 'webgpu',
+  device: 'none',
+  fingerprint: 'stet1-0',
+  guarantee: 'portable',
+  policy: 'dvr(4)',
+  contextLength: 1024,
+  chatTemplate: 'none',
 };
 
-/** Puts an engine in place of the page's worker that says what the scripts say, one for each request, and then ends. */
-export async function scriptWorker(page: Page, scripts: readonly Script[]): Promise<void> {
+/**
+ * Puts an engine in place of the page's worker that says what the scripts say, one for each request, and then ends.
+ * Requests without a script end at once.
+ */
+export async function scriptWorker(
+  page: Page,
+  scripts: readonly Script[],
+  info: Partial<SourceInfo> = {},
+): Promise<void> {
   const body = `
     const scripts = ${JSON.stringify(scripts)};
     const groups = [];
@@ -29,7 +36,7 @@ export async function scriptWorker(page: Page, scripts: readonly Script[]): Prom
       if (!groups.some((group) => group.id === id)) post({ kind: 'ended', id });
     };
     self.onmessage = ({ data }) => {
-      if (data.kind === 'open') post(${JSON.stringify(OPENED)});
+      if (data.kind === 'open') post(${JSON.stringify({ kind: 'opened', info: { ...INFO, ...info } } satisfies FromWorker)});
       if (data.kind !== 'generate') return;
       const script = scripts[data.id];
       if (script === 'crash') throw new Error('out of order');
