@@ -1,7 +1,8 @@
 import * as vega from 'vega';
 import { compile } from 'vega-lite';
 import type { Chart } from '../study/scenario.js';
-import { chartSpec, TITLE_SIZE } from './chart-spec.js';
+import { TITLE_SIZE } from './chart-layout.js';
+import { chartSpec } from './chart-spec.js';
 import { escapeHtml } from './html.js';
 import { textWidth } from './text-width.js';
 import { darkChartRules } from './theme.js';
