@@ -254,7 +254,7 @@ function comparisonsOf(kind: WorkloadKind, figures: readonly Figure[]): PaperCom
 function noteOf(ours: number, theirs: number, canonical: number): string {
   if (ours >= theirs)
     return 'auto leaves windows for canonical rows where those are cheaper; the paper always decodes and verifies';
-  return `worse: canonical rows alone keep ${share(canonical)} here, where a GPU verifies up to 256 rows for the price of one`;
+  return `canonical rows alone keep ${share(canonical)} here, where a GPU verifies up to 256 rows for the price of one`;
 }
 
 function share(value: number): string {

@@ -162,7 +162,7 @@ function comparisonsOf(one: number, canonical: number): PaperComparison[] {
       note:
         one >= paper.one / paper.none
           ? 'our verification runs beside the decoding of the others, theirs stops it'
-          : `worse: with everything under the fixed order ${percent(canonical)} are left here, so a verified row is dear; on a GPU a window costs about one step`,
+          : `with everything under the fixed order ${percent(canonical)} are left here, so a verified row is dear; on a GPU a window costs about one step`,
     },
     {
       what: 'rate of everything under the fixed order over none',

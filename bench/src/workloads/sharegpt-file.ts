@@ -108,5 +108,6 @@ function cutToContext(
 }
 
 function refused(file: string, why: string, cause?: unknown): StetError {
-  return new StetError('STET_ERR_BAD_REQUEST', `the dataset ${file} ${why}`, { cause });
+  const because = cause instanceof Error ? `: ${cause.message}` : '';
+  return new StetError('STET_ERR_BAD_REQUEST', `the dataset ${file} ${why}${because}`, { cause });
 }
