@@ -20,7 +20,7 @@ const KINDS: Record<Study['size'], readonly WorkloadKind[]> = {
   full: ['sharegpt', 'arxiv', 'grid'],
 };
 const SHARES = { quick: [0, 0.1, 0.5, 1], full: [0, 0.02, 0.05, 0.1, 0.2, 0.5, 1] };
-const ROUNDS = { quick: 3, full: 3 };
+const ROUNDS = { quick: 3, full: 5 };
 
 export function offlineRounds(study: Study): number {
   return study.rounds ?? sized(study, ROUNDS);

@@ -51,7 +51,7 @@ describe('the units of offline', () => {
 
   it('of a full study leave no share without a request, and are refused where they would', async () => {
     const full = { ...study, size: 'full' } as const;
-    expect((await offline.units(full)).length).toBe(3 + 9 + 3 * 3 * 3 * 7);
+    expect((await offline.units(full)).length).toBe(3 + 9 + 5 * 3 * 3 * 7);
     expect(() => offline.units({ ...full, requests: 24 })).toThrow(/2 % of 24 requests is none: give --requests 25/);
   });
 });
