@@ -15,7 +15,7 @@ import { readText } from './texts.js';
 
 /** Tokens of a decode run and of an answer under load, and rounds. */
 const SIZES = {
-  quick: { outputTokens: 24, answerTokens: 48, rounds: 2 },
+  quick: { outputTokens: 24, answerTokens: 32, rounds: 2 },
   full: { outputTokens: 128, answerTokens: 128, rounds: 9 },
 } as const;
 

@@ -5,7 +5,7 @@ import { type CrowdOptions, maxPositions } from './crowds.js';
 import type { Answerer } from './distinct-answers.js';
 import { llamaCpp } from './llama-cpp.js';
 import { llamaServerName, startLlamaServer } from './llama-server.js';
-import { type NodeLlamaCpp, startNodeLlamaCpp, whyNoNodeLlamaCpp } from './node-llama-cpp.js';
+import { type NodeLlamaCpp, type NodeLlamaCppOptions, startNodeLlamaCpp, whyNoNodeLlamaCpp } from './node-llama-cpp.js';
 import { openStetAnswerers } from './stet-answerers.js';
 import { engineContenders, forwardContenders, openStetModels, type StetModels } from './stet-contenders.js';
 
@@ -63,6 +63,7 @@ export async function* answerersOf(
     }
   }
   if (node && !skipped.has(node.name)) yield node;
+  if (node) yield* nodeInTurn({ model, threads, positions: maxPositions(crowds), sampling: 'in turn' }, skipped);
   if (llamaServer === undefined) {
     skip(skipped, llamaServerName, 'give --llama-server PROGRAM');
     return;
@@ -75,6 +76,20 @@ export async function* answerersOf(
     yield server;
   } finally {
     await server.close();
+  }
+}
+
+async function* nodeInTurn(
+  options: NodeLlamaCppOptions,
+  skipped: Map<string, string>,
+): AsyncGenerator<Answerer, void, undefined> {
+  const peer = { name: 'node-llama-cpp, sampling in turn', kind: 'peer' } as const;
+  const node = await unlessItFails(peer, () => startNodeLlamaCpp(options), skipped, console.error);
+  if (!node) return;
+  try {
+    yield node;
+  } finally {
+    await node.close();
   }
 }
 
@@ -100,7 +115,7 @@ async function openNode(
     skip(skipped, peer.name, missing);
     return undefined;
   }
-  const options = { model, threads, positions: maxPositions(crowds) };
+  const options = { model, threads, positions: maxPositions(crowds), sampling: 'as it comes' } as const;
   return unlessItFails(peer, () => startNodeLlamaCpp(options), skipped, console.error);
 }
 

@@ -29,6 +29,12 @@ export interface NodeLlamaCppOptions {
   readonly threads: number;
   /** Of each of the sequences that answer a crowd. */
   readonly positions: number;
+  /**
+   * `as it comes`: it draws the next tokens of a batch on as many threads as libuv has. In 3.21.1 each of them may first put the
+   * logits of a mixed batch into order, in place and without a lock (`output_reorder` of llama.cpp), and answers get
+   * tokens of others. `in turn`: libuv has one thread, so that what is left is arithmetic.
+   */
+  readonly sampling: 'as it comes' | 'in turn';
 }
 
 /** Why node-llama-cpp cannot run here, with the line that installs it; undefined where it can. */
@@ -40,15 +46,17 @@ export function whyNoNodeLlamaCpp(model: string): string | undefined {
 }
 
 /** node-llama-cpp in a process of its own, on the file as it is. */
-export async function startNodeLlamaCpp({ model, threads, positions }: NodeLlamaCppOptions): Promise<NodeLlamaCpp> {
+export async function startNodeLlamaCpp(options: NodeLlamaCppOptions): Promise<NodeLlamaCpp> {
+  const { model, threads, positions, sampling } = options;
   const child = fork(fileURLToPath(new URL('node-llama-cpp.mjs', peersFolder)), {
+    env: { ...process.env, ...(sampling === 'in turn' && { UV_THREADPOOL_SIZE: '1' }) },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   try {
     await expect(child, 'ready', nextAnswer(child));
     const { version, device } = await ask(child, 'loaded', { kind: 'load', model, threads });
     return {
-      name: `node-llama-cpp ${version}`,
+      name: `node-llama-cpp ${version}${sampling === 'in turn' ? ', sampling in turn' : ''}`,
       kind: 'peer',
       promise: 'none',
       device,
