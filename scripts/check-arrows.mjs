@@ -39,7 +39,7 @@ for (const [folder, names] of Object.entries(allowed)) {
 }
 for (const folder of [...Object.keys(allowed), 'apps/cli', 'apps/playground', 'bench']) {
   for (const file of sources(join(folder, 'src'))) {
-    if (/from '@stet\/(cli|playground|bench)/.test(read(file))) problems.push(`${file} imports an app`);
+    if (/from '@stet\/(cli|playground|bench)\b/.test(read(file))) problems.push(`${file} imports an app`);
   }
 }
 if (problems.length > 0) {

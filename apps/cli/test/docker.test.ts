@@ -50,6 +50,8 @@ describe('the Dockerfile', () => {
         expect(isIgnored(source), source).toBe(false);
       }
     }
+    // What `stet serve` shows is built there.
+    expect(copies.flatMap(({ sources }) => sources)).toEqual(expect.arrayContaining(['apps/cli', 'apps/playground']));
     for (const path of [
       'node_modules/x',
       'packages/server/dist/index.js',
@@ -108,6 +110,7 @@ describe.skipIf(!isBuilt)(`${title} in its runtime tree`, { timeout: 120_000 }, 
       expect(existsSync(join(tree, 'node_modules', name)), name).toBe(false);
     const own = files.filter((file) => !file.includes('node_modules'));
     expect(own.filter((file) => /\.(map|d\.ts|ts|cpp|o)$/.test(file))).toEqual([]);
+    expect(existsSync(join(tree, 'apps/playground/dist/index.html'))).toBe(true);
     expect(run(['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect(run(['run', 'Once upon a time', '--max-tokens', '8', '--backend', 'reference'])).toMatch(/\w+/);
     expect(JSON.parse(run(['serve', '--print-config']))).toHaveProperty(['server.drainMs']);

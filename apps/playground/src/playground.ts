@@ -13,7 +13,7 @@ import { FailureView } from './view/failure-view.js';
 import { FiguresView } from './view/figures-view.js';
 import { LinkView } from './view/link-view.js';
 import { LoadingView } from './view/loading-view.js';
-import { TwiceView } from './view/twice-view.js';
+import { besideText, TwiceView } from './view/twice-view.js';
 
 /** Failures that are the engine's and not the request's: what helps is to load it anew. */
 const ENGINE_CODES: ReadonlySet<StetError['code']> = new Set([
@@ -158,14 +158,14 @@ export class Playground {
     const { answers } = this.#twiceView;
     this.#twiceView.start(chat.title, request, loadCount);
     this.#chats.isComparing = true;
-    chat.status = 'Running it alone …';
+    chat.status = 'Alone …';
     try {
       const verdict = await runTwice(source, request, {
         loadCount,
         random: Math.random,
         signal,
         onEvent: (run, event) => {
-          if (run === 1 && event.type === 'accepted') chat.status = `Running it beside ${loadCount} others …`;
+          if (run === 1 && event.type === 'accepted') chat.status = `${besideText(loadCount)} …`;
           showText(event, transcripts[run], answers[run]);
         },
       });

@@ -200,7 +200,7 @@ describe.skipIf(isSkipped)(titled('the playground with an engine in the page'), 
     await playground.waitForStatus(/^Ready/);
     await playground.click('Run it twice');
     await playground.waitForStatus(/^Done\.$/);
-    expect(await text('verdict')).toBe('Different from output token 1 on: " two" (2) alone, " five" (5) under load.');
+    expect(await text('verdict')).toBe('Different from output token 1 on: " two" (2) first, " five" (5) second.');
     expect([await text('twice-alone'), await text('twice-loaded')]).toEqual([' one two three', ' one five three']);
     expect(await page.locator('#twice-section mark').allTextContents()).toEqual([' two', ' five']);
     await playground.close();

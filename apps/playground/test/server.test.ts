@@ -256,6 +256,12 @@ describe.skipIf(isSkipped)(titled('the playground with a server'), { timeout: 24
       JSON.stringify([location.href, document.cookie, { ...localStorage }, { ...sessionStorage }]),
     );
     expect(kept).not.toContain(key);
+    // It goes to no other server.
+    await page.getByLabel('Server', { exact: true }).fill(server.url);
+    expect(await field.inputValue()).toBe('');
+    await playground.click('Connect');
+    await playground.waitForStatus(/^Ready/);
+    expect(await playground.text('info-place')).toBe(`${server.url}/`);
     await playground.close();
   });
 

@@ -16,6 +16,10 @@ export class EngineForm {
       onChange();
     };
     this.#policy.onchange = onChange;
+    // A key is that of one server, and goes to no other.
+    this.#server.oninput = () => {
+      this.#key.value = '';
+    };
     element('engine-form', HTMLFormElement).onsubmit = (event) => {
       event.preventDefault();
       onChange();

@@ -19,7 +19,7 @@ export class TwiceView {
   start(chat: string, { deterministic, maxTokens }: AnswerRequest, loadCount: number): void {
     const kind = deterministic ? 'deterministic' : 'ordinary';
     setText('twice-request', `The ${kind} request of ${chat}, ${maxTokens} tokens at most.`);
-    setText('twice-loaded-title', `Beside ${loadCount} ${loadCount === 1 ? 'other' : 'others'}`);
+    setText('twice-loaded-title', besideText(loadCount));
     setText('twice-alone-hash', '');
     setText('twice-loaded-hash', '');
     this.#verdict.textContent = '';
@@ -42,7 +42,7 @@ export class TwiceView {
         break;
       case 'different': {
         const [first, second] = verdict.places;
-        this.#verdict.textContent = `Different from output token ${verdict.index} on: ${tokenText(first)} alone, ${tokenText(second)} under load.`;
+        this.#verdict.textContent = `Different from output token ${verdict.index} on: ${tokenText(first)} first, ${tokenText(second)} second.`;
         for (const [index, place] of verdict.places.entries()) this.answers[index]!.mark(place);
         break;
       }
@@ -57,6 +57,12 @@ export class TwiceView {
       answer.busy = false;
     }
   }
+}
+
+/** What the second run has beside it. */
+export function besideText(loadCount: number): string {
+  if (loadCount === 0) return 'Alone again';
+  return loadCount === 1 ? 'Beside one other' : `Beside ${loadCount} others`;
 }
 
 function tokenText({ token }: DifferentPlace): string {
