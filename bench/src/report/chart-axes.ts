@@ -34,7 +34,9 @@ export function yAxis({ y, kind }: Chart, { marks }: ChartData): Spec {
 }
 
 function scaleOfAxis({ scale = 'linear', domain }: Axis): Spec {
-  return { type: scale, nice: !domain, ...(scale === 'linear' && { zero: false }), ...(domain && { domain }) };
+  // On a logarithm, nice ends are powers of ten, far away from most values.
+  if (scale === 'log') return { type: scale, nice: false, ...(domain ? { domain } : { padding: 10 }) };
+  return { type: scale, nice: !domain, zero: false, ...(domain && { domain }) };
 }
 
 /** From 0, with space for the figures at the ends of the bars. */

@@ -14,6 +14,11 @@ export function html(strings: TemplateStringsArray, ...parts: readonly HtmlPart[
   return new Html(strings.map((text, index) => text + (index < parts.length ? render(parts[index]) : '')).join(''));
 }
 
+/** A text in which `this` is code. */
+export function prose(text: string): Html {
+  return new Html(escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>'));
+}
+
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ESCAPES[character]!);
 }

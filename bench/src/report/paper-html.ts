@@ -1,7 +1,7 @@
 import type { PaperComparison } from '../study/scenario.js';
 import type { StudyFile, StudyPart } from '../study/study-file.js';
 import { shortFigure } from './figures.js';
-import { type Html, html } from './html.js';
+import { type Html, html, prose } from './html.js';
 import { summary } from './paper-page.js';
 import { judge, ourWords, rangeOf, theirWords, type Verdict, verdictRule } from './verdict.js';
 
@@ -30,8 +30,8 @@ function comparisonTable({ name, title, comparisons = [] }: StudyPart): Html {
   return html`<h3><a href="#${name}">${title}</a></h3>
 <div class="scroll" tabindex="0" role="region" aria-label="${title} beside the paper">
 <table class="paper">
-<thead><tr><th scope="col" class="what">what</th><th scope="col" class="number theirs">theirs</th><th scope="col" class="number">ours</th>
-<th scope="col" class="drawn">drawn</th><th scope="col" class="said">verdict</th></tr></thead>
+<thead><tr><th scope="col" class="what">what</th><th scope="col" class="number theirs">theirs</th><th scope="col" class="number ours">ours</th>
+<th scope="col" class="drawn">drawn</th><th scope="col">verdict</th></tr></thead>
 <tbody>
 ${comparisons.map(comparisonRow)}
 </tbody>
@@ -41,7 +41,7 @@ ${comparisons.map(comparisonRow)}
 
 function comparisonRow(one: PaperComparison): Html {
   const { verdict, words } = judge(one);
-  return html`<tr><th scope="row">${one.what}<small>${one.better} is better. ${one.source}${one.note !== undefined && `. Note: ${one.note}`}</small></th>
+  return html`<tr><th scope="row">${one.what}<small>${one.better} is better. ${one.source}${one.note !== undefined && html`. Note: ${prose(one.note)}`}</small></th>
 <td class="number" data-label="theirs">${theirWords(one)}</td><td class="number" data-label="ours">${ourWords(one)}</td><td>${dumbbell(one)}</td>
 <td class="verdict ${verdict}"><span aria-hidden="true">${MARKS[verdict]}</span> ${words}</td></tr>`;
 }

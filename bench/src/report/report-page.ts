@@ -2,7 +2,7 @@ import type { Chart } from '../study/scenario.js';
 import type { StudyFile, StudyPart } from '../study/study-file.js';
 import { chartData } from './chart-data.js';
 import { inlineSvg } from './chart-svg.js';
-import { Html, html } from './html.js';
+import { Html, html, prose } from './html.js';
 import { page } from './page.js';
 import { countVerdicts, paperSection } from './paper-html.js';
 import { type Caution, cautionsOf, duration, factsOf } from './run-facts.js';
@@ -53,7 +53,7 @@ function summarySection({ scenarios }: StudyFile): Html {
   return html`<section id="summary">
 <h2>In short</h2>
 <ul class="summary">
-${first.map(({ name, title, findings }) => html`<li><a href="#${name}">${title}</a><span>${findings[0]}</span></li>`)}
+${first.map(({ name, title, findings }) => html`<li><a href="#${name}">${title}</a><span>${prose(findings[0]!)}</span></li>`)}
 ${hasPaper && html`<li><a href="#paper">Beside the paper</a><span>${countVerdicts(scenarios)}</span></li>`}
 </ul>
 </section>`;
@@ -68,13 +68,13 @@ async function scenarioSection(part: StudyPart): Promise<Html> {
 <h2>${title}</h2>
 <p class="question">${question}${paperFigure !== undefined && ` The paper asks it in ${paperFigure}.`}</p>
 ${failure !== undefined && failureHtml(failure)}
-${lead !== undefined && html`<p class="lead">${lead}</p>`}
-${others.length > 0 && html`<ul class="findings">${others.map((finding) => html`<li>${finding}</li>`)}</ul>`}
+${lead !== undefined && html`<p class="lead">${prose(lead)}</p>`}
+${others.length > 0 && html`<ul class="findings">${others.map((finding) => html`<li>${prose(finding)}</li>`)}</ul>`}
 ${comparisons.length > 0 && html`<p class="note"><a href="#paper">Beside the paper</a>: ${countVerdicts([part])}</p>`}
 ${figures}
 ${tables.map(tableHtml)}
 <h3>Workload</h3>
-<p class="note">${workload}</p>
+<p class="note">${prose(workload)}</p>
 </section>`;
 }
 
@@ -83,7 +83,7 @@ async function figure(chart: Chart): Promise<Html> {
   const undrawn = undrawnCount > 0 && ` Not drawn: ${undrawnCount} figures that the axes have no place for.`;
   return html`<figure>
 <h3>${chart.title}</h3>
-<figcaption>${chart.caption}${undrawn}</figcaption>
+<figcaption>${prose(chart.caption)}${undrawn}</figcaption>
 <div class="scroll" tabindex="0" role="region" aria-label="${chart.title}, drawn">${new Html(await inlineSvg(chart))}</div>
 </figure>`;
 }

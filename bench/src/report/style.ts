@@ -66,7 +66,8 @@ table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nu
 th,td{padding:.375rem .875rem .375rem 0;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--line)}
 thead th{position:sticky;top:0;color:var(--soft);font-weight:500;background:var(--sheet);vertical-align:bottom}
 tbody th{font-weight:400}
-.number{text-align:right;white-space:nowrap}
+.number{text-align:right}
+.number,.short{white-space:nowrap}
 th.number,td.number{padding-left:.5rem}
 .facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.375rem 1.25rem;margin:1rem 0 0;font-size:.9375rem}
 .facts dt{color:var(--soft)}
@@ -78,13 +79,15 @@ code{font:.8125rem/1.45 var(--mono);overflow-wrap:anywhere}
 .verdict.alike,.verdict.unknown{color:var(--soft)}
 .facts+.note{margin-top:1.25rem}
 .paper{width:100%;table-layout:fixed}
-.paper .what{width:42%}
-.paper .theirs{width:7rem}
-.paper .drawn{width:10rem}
-.paper .said{width:9rem}
+.paper .what{width:44%}
+.paper .theirs{width:5.5rem}
+.paper .ours{width:4.5rem}
+.paper td[data-label=ours]{white-space:nowrap}
+.paper .drawn{width:9rem}
+.paper .number,.paper .verdict{white-space:normal}
 .paper td,.paper th{vertical-align:top}
 .paper small{display:block;color:var(--soft);font-size:.8125rem;max-width:32rem}
-.dumbbell{display:block;width:9rem;height:1.25rem;margin-top:.0625rem}
+.dumbbell{display:block;width:8rem;height:1.25rem;margin-top:.0625rem}
 .dumbbell .track{stroke:var(--line)}
 .dumbbell .gap{stroke:var(--soft);stroke-width:2}
 .dumbbell .theirs{fill:var(--sheet);stroke:var(--ink);stroke-width:1.5}
