@@ -54,7 +54,7 @@ function result(measures: ReadonlyMap<string, MatrixMeasure>, study: Study): Sce
   const differing = whereFastDiffers(cells);
   return {
     workload:
-      `6 requests (${REQUESTS}), or the first 4 where a GPU may be a program, ${sized(study, TOKENS)} tokens each with the ` +
+      `6 requests (${REQUESTS}), or the first of them where a GPU may be a program, ${sized(study, TOKENS)} tokens each with the ` +
       'log-probabilities of the likeliest two, ' +
       'in batches made up by random requests, half of them deterministic; held against the answers of the first backend, ' +
       'alone and without anything to verify, in each weight format',

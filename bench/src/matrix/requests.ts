@@ -7,9 +7,7 @@ import type { Work } from './work.js';
 
 /** Tokens of a prompt: most are short, since every row of them is one. */
 const PROMPT = 6;
-/** More than a block of K/V, so that there is something to find in the prefix cache. */
-const BLOCK_PROMPT = 18;
-/** More than a chunk of attention, which is 64 positions, and four blocks of K/V. */
+/** More than a chunk of attention, which is 64 positions; and four blocks of K/V, for the prefix cache. */
 const LONG_PROMPT = 70;
 /** Random ones beside are still there when those that are asked have ended. */
 const BESIDE_TOKENS = 400;
@@ -25,7 +23,7 @@ export function askedRequests({ texts, contextLength }: RequestModel, maxTokens:
   const prompt = (name: TextName, start: number, count: number) =>
     texts.get(name)!.slice(start, start + Math.min(count, Math.floor(contextLength / 4)));
   const common = { maxTokens, logprobs: 2, ignoreEos: true };
-  const penalized = prompt('dialogue', 0, BLOCK_PROMPT);
+  const penalized = prompt('dialogue', 0, PROMPT);
   return [
     { ...common, promptTokens: prompt('tale', 0, PROMPT), temperature: 0 },
     { ...common, promptTokens: prompt('prose', 0, PROMPT), temperature: 0.8, topP: 0.9, topK: 40, seed: 7 },

@@ -66,20 +66,16 @@ const plans: Readonly<Record<MatrixBackend, Readonly<Record<StudySize, Plan>>>> 
   'CPU avx512': cpuPlans(),
   'CPU batch-shaped': cpuPlans(),
   'WebGPU in Node': {
-    quick: { ways: [smallWindows, largeWindows, fastAlone, fastCrowd], others: [alone], requests: 4 },
-    full: {
-      ways: [alone, smallWindows, largeWindows, chosen, fastAlone, fastCrowd],
-      others: [smallWindows, fastCrowd],
-      requests: 6,
-    },
+    quick: { ways: [smallWindows, fastAlone, fastChunks], others: [alone], requests: 4 },
+    full: { ways: [smallWindows, largeWindows, fastAlone, fastCrowd], others: [smallWindows], requests: 6 },
   },
   'WebGPU+CPU': {
-    quick: { ways: [smallWindows], others: [], requests: 4 },
-    full: { ways: [smallWindows, largeWindows, fastCrowd], others: [smallWindows], requests: 4 },
+    quick: { ways: [smallWindows], others: [], requests: 3 },
+    full: { ways: [smallWindows, largeWindows], others: [alone], requests: 4 },
   },
   'WebGPU in Chromium': {
-    quick: { ways: [smallWindows, fastAlone], others: [alone], requests: 4 },
-    full: { ways: [smallWindows, largeWindows, fastAlone, fastCrowd], others: [smallWindows], requests: 4 },
+    quick: { ways: [smallWindows], others: [alone], requests: 4 },
+    full: { ways: [smallWindows, chosen, fastAlone], others: [alone], requests: 5 },
   },
   'reference in Chromium': {
     quick: { ways: [alone], others: [], requests: 4 },
@@ -104,10 +100,12 @@ export function schedulesOf(backend: MatrixBackend, { size }: Pick<Study, 'size'
     ...(['q8', 'q4'] as const).flatMap((format) => others.map((one): Schedule => ({ ...one, requests, format }))),
   ];
   if (!backend.startsWith('CPU')) return plain;
-  // A quick run takes them in turn.
-  return size === 'full'
-    ? plain.flatMap((one) => THREADS.map((threads) => ({ ...one, threads })))
-    : plain.map((one, index) => ({ ...one, threads: THREADS[index % THREADS.length]! }));
+  // One after the other in turn; all of them where most is tried.
+  return plain.flatMap((one, index) =>
+    size === 'full' && one.format === 'bf16'
+      ? THREADS.map((threads) => ({ ...one, threads }))
+      : { ...one, threads: THREADS[index % THREADS.length]! },
+  );
 }
 
 /** Seconds that it takes about, on two cores without a GPU. */

@@ -52,7 +52,8 @@ export function summary(cells: readonly Cell[]): Row[] {
 /** A row for each schedule, a column for each backend that is there; with whatever threads. */
 export function bySchedule(cells: readonly Cell[]): Row[] {
   const there = matrixBackends.filter((backend) => cells.some((cell) => cell.backend === backend && isAnswer(cell)));
-  const words = [...new Set(cells.map(({ schedule }) => wordsOf(schedule)))];
+  const inOrder = [...ofRows(cells, 'canonical'), ...ofRows(cells, 'fast')];
+  const words = [...new Set(inOrder.map(({ schedule }) => wordsOf(schedule)))];
   return words.map((schedule) => ({
     schedule,
     ...Object.fromEntries(

@@ -63,7 +63,7 @@ function rollbackFinding(cells: readonly Cell[]): string[] {
   if (windows.length === 0) return [];
   const rollbacks = windows.reduce((sum, { answers }) => sum + answers.rollbacks, 0);
   return [
-    `Verification rolled ${rollbacks} ${rollbacks === 1 ? 'window' : 'windows'} back in the ${windows.length} runs that decode before they verify.`,
+    `Verification rolled ${rollbacks} ${rollbacks === 1 ? 'window' : 'windows'} back in the ${windows.length} runs that may decode before they verify.`,
   ];
 }
 

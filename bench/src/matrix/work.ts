@@ -103,7 +103,8 @@ async function answerGroup(
     onRefused: () => {},
   });
   const end = new AbortController();
-  const others = beside.map((request) => drain(engine, request, end.signal));
+  // A signal for each: Node warns of a leak where many listeners share one.
+  const others = beside.map((request) => drain(engine, request, AbortSignal.any([end.signal])));
   const answers = asked.map((request) => hear(engine.generate(request)));
   try {
     // Who is beside ends later, or fails.
