@@ -1,5 +1,4 @@
 import { StetError } from '@stet/backend';
-import { percentile } from '../stats.js';
 import type { Scenario, Table } from '../study/scenario.js';
 import type { StudyFile, StudyPart } from '../study/study-file.js';
 import { DRAWS, drawRounds, LEAST_ROUNDS, redrawable } from './redrawn-rounds.js';
@@ -10,12 +9,10 @@ import { circumstances, type Difference, studyDifferences } from './study-differ
 const LEAST_CHANGE = 0.02;
 /** Where nobody knows how far rounds are apart. */
 const LEAST_UNKNOWN_CHANGE = 0.1;
-/** Of the ratios of redrawn rounds that lie between the ends of a range. */
-const SHARE = 0.9;
 
 export const movedRule =
   `A figure is marked where B / A is at least ${LEAST_CHANGE * 100} % from 1 and the rounds alone do not explain it: they are drawn anew ${DRAWS} times, ` +
-  `the same ones of both runs, and ${SHARE * 100} % of the ratios lie on the same side of 1. With fewer than ${LEAST_ROUNDS} rounds, or where ` +
+  `the same ones of both runs, and all ratios lie on the same side of 1. With fewer than ${LEAST_ROUNDS} rounds, or where ` +
   `the scenario has changed since, the spread is unknown, and from ${LEAST_UNKNOWN_CHANGE * 100} % on a figure is marked with a question mark. Words are marked where they differ.`;
 
 export type Mark = 'up' | 'down' | 'changed' | 'up?' | 'down?' | 'changed?' | 'still';
@@ -27,7 +24,7 @@ export interface CellChange {
   readonly b: string | number | null;
   /** B / A; absent for words and where A is 0. */
   readonly ratio?: number;
-  /** Between which most ratios of redrawn rounds lie. */
+  /** Between which the ratios of redrawn rounds lie. */
   readonly range?: readonly [low: number, high: number];
   readonly mark: Mark;
 }
@@ -138,8 +135,7 @@ function cellChange(
     const isFar = Math.abs(ratio - 1) >= LEAST_UNKNOWN_CHANGE;
     return { column, a, b, ratio, mark: !isFar ? 'still' : ratio > 1 ? 'up?' : 'down?' };
   }
-  const outside = (1 - SHARE) / 2;
-  const range = [percentile(ratios, outside), percentile(ratios, 1 - outside)] as const;
+  const range = [Math.min(...ratios), Math.max(...ratios)] as const;
   const isMoved = Math.abs(ratio - 1) >= LEAST_CHANGE && (range[0] > 1 || range[1] < 1);
   return { column, a, b, ratio, range, mark: !isMoved ? 'still' : ratio > 1 ? 'up' : 'down' };
 }
