@@ -44,11 +44,17 @@ function barScale(values: readonly number[]): Spec {
   return { zero: true, nice: false, domainMax: Math.max(0, ...values) * 1.12 || 1 };
 }
 
+function stepsFor(powers: number): readonly number[] {
+  if (powers <= 1) return [1, 2, 3, 5, 7];
+  if (powers <= 2) return [1, 2, 5];
+  return powers <= 4 ? [1, 3] : [1];
+}
+
 /** Round numbers in the range of all values, the fewer for each power of ten the more powers there are. */
 function logTicks(values: readonly number[]): number[] {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const [first, last] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
-  const steps = last - first <= 1 ? [1, 2, 3, 5, 7] : last - first <= 3 ? [1, 2, 5] : [1];
+  const steps = stepsFor(last - first);
   const powers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
   return powers.flatMap((power) => steps.map((step) => Number(`${step}e${power}`)));
 }

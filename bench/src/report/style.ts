@@ -126,5 +126,8 @@ figure,tr,.callout,.summary li{break-inside:avoid}
 .scroll,.scroll.tall{max-height:none;overflow:visible}
 thead th{position:static}
 .chart{min-width:0}
+table{font-size:7.5pt}
+th,td{padding:.2rem .4rem .2rem 0}
+.number,.short{white-space:normal}
 a{color:inherit;text-decoration:none}
 }`;
