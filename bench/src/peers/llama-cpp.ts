@@ -9,6 +9,7 @@ import type { Workload } from './workloads.js';
 const run = promisify(execFile);
 /** A program that takes longer is ended. */
 const RUN_MS = 600_000;
+const TRIES = 3;
 const PROGRAMS = ['llama-bench', 'llama-batched-bench'];
 
 export interface LlamaCppOptions {
@@ -44,8 +45,18 @@ export function llamaCpp({ folder, model, title, threads }: LlamaCppOptions): Co
     run: async (workload) =>
       workload.prompts.length === 1
         ? parseLlamaBench(await program('llama-bench', oneStreamArgs(workload)))
-        : parseBatchedBench(await program('llama-batched-bench', batchedArgs(workload)), workload),
+        : parseBatchedBench(await untilItSpeaks(() => program('llama-batched-bench', batchedArgs(workload))), workload),
   };
+}
+
+/**
+ * The first output that has a line of JSON, or the last of {@link TRIES}: llama.cpp's log is written by a thread that nothing
+ * waits for at the end of a program (its issue 22142), so a busy machine loses lines.
+ */
+export async function untilItSpeaks(runOnce: () => Promise<string>): Promise<string> {
+  let stdout = '';
+  for (let tries = 0; tries < TRIES && jsonLines(stdout).length === 0; tries++) stdout = await runOnce();
+  return stdout;
 }
 
 const LLAMA_BENCH = ['-r', '1', '-o', 'jsonl'];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { llamaCpp, parseBatchedBench, parseLlamaBench } from '../../src/peers/llama-cpp.js';
+import { llamaCpp, parseBatchedBench, parseLlamaBench, untilItSpeaks } from '../../src/peers/llama-cpp.js';
 
 const bench = '{"n_prompt": 64, "n_gen": 0, "avg_ns": 784676794, "avg_ts": 81.562244, "stddev_ts": 0.000000}\n';
 const batched =
@@ -20,6 +20,18 @@ describe("llama.cpp's programs", () => {
     expect(() => parseLlamaBench('{"avg_ts": 0}')).toThrow(/rate of 0/);
     expect(() => parseBatchedBench(batched, streams('decode', 16))).toThrow(/expected 16 streams/);
     expect(() => parseBatchedBench('{"pl": 8}', streams('decode', 8))).toThrow(/rate of undefined/);
+  });
+
+  it('are run again where their last lines were lost, three times at most', async () => {
+    let runs = 0;
+    const after = (silent: number) => async () => (++runs > silent ? batched : '\n');
+    expect(await untilItSpeaks(after(0))).toBe(batched);
+    expect(runs).toBe(1);
+    runs = 0;
+    expect(await untilItSpeaks(after(2))).toBe(batched);
+    runs = 0;
+    expect(await untilItSpeaks(after(9))).toBe('\n');
+    expect(runs).toBe(3);
   });
 
   it('are looked for before anything runs', () => {
