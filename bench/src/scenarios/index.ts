@@ -1,3 +1,4 @@
+import { matrix } from '../matrix/matrix.js';
 import type { Scenario } from '../study/scenario.js';
 import { forward } from './forward.js';
 import { injection } from './injection.js';
@@ -8,4 +9,13 @@ import { spans } from './spans.js';
 import { windows } from './windows.js';
 
 /** In the order of the report. */
-export const scenarios: readonly Scenario[] = [offline, oneOfEleven, online, spans, windows, forward, injection];
+export const scenarios: readonly Scenario[] = [
+  offline,
+  oneOfEleven,
+  online,
+  spans,
+  windows,
+  forward,
+  injection,
+  matrix,
+];
