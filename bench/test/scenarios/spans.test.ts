@@ -81,8 +81,8 @@ describe('the result of spans', () => {
   it('says so where nothing differed, and claims no span that it has not seen end', () => {
     const { findings, comparisons } = all([equal, { ...equal, kind: 'sampled' }, control]);
     expect(findings[0]).toMatch(/^None of 2 ordinary requests .* within 96 tokens/);
-    expect(comparisons).toHaveLength(2);
-    expect(comparisons![0]).toMatchObject({ ours: 96, note: expect.stringMatching(/where our answers end/) });
+    // Half of the paper's answers differ after 105 to 187 tokens; these had 96 to differ in.
+    expect(comparisons!.map(({ what }) => what)).toEqual(['share of greedy requests that never differ']);
   });
 
   it('fails where a deterministic request got another answer', () => {
