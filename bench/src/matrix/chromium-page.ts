@@ -105,7 +105,8 @@ async function launch(executablePath: string): Promise<Browser> {
     unavailable('a browser is driven by playwright; run: npm install playwright', cause),
   );
   try {
-    return await chromium.launch({ executablePath, args: chromiumArgs() });
+    // An interrupted study ends its unit and closes the browser itself.
+    return await chromium.launch({ executablePath, args: chromiumArgs(), handleSIGINT: false, handleSIGTERM: false });
   } catch (cause) {
     return unavailable(`${executablePath} does not start: ${messageOf(cause).split('\n', 1)[0]}`, cause);
   }

@@ -43,7 +43,8 @@ export function askedRequests({ texts, contextLength }: RequestModel, maxTokens:
 export function workOf(schedule: Schedule, asked: readonly GenerateRequest[], model: RequestModel, seed: number): Work {
   const deterministic = schedule.rows === 'canonical';
   const requests = asked.slice(0, schedule.requests).map((request) => ({ ...request, deterministic }));
-  const askedAtOnce = Math.min(Math.ceil(schedule.batch / 2), requests.length);
+  // One at least is beside, who is random.
+  const askedAtOnce = Math.min(Math.max(1, schedule.batch - 1), requests.length);
   const uniform = seededUniform(seed + schedule.batch * 1009 + schedule.maxRows);
   const groups: Work['groups'] = Array.from({ length: Math.ceil(requests.length / askedAtOnce) }, (_, group) => {
     const members = requests.slice(group * askedAtOnce, (group + 1) * askedAtOnce);

@@ -66,7 +66,7 @@ const plans: Readonly<Record<MatrixBackend, Readonly<Record<StudySize, Plan>>>> 
   'CPU avx512': cpuPlans(),
   'CPU batch-shaped': cpuPlans(),
   'WebGPU in Node': {
-    quick: { ways: [smallWindows, fastAlone, fastChunks], others: [alone], requests: 4 },
+    quick: { ways: [smallWindows, fastAlone], others: [alone], requests: 3 },
     full: { ways: [smallWindows, largeWindows, fastAlone, fastCrowd], others: [smallWindows], requests: 6 },
   },
   'WebGPU+CPU': {
@@ -74,7 +74,7 @@ const plans: Readonly<Record<MatrixBackend, Readonly<Record<StudySize, Plan>>>> 
     full: { ways: [smallWindows, largeWindows], others: [alone], requests: 4 },
   },
   'WebGPU in Chromium': {
-    quick: { ways: [smallWindows], others: [alone], requests: 4 },
+    quick: { ways: [smallWindows], others: [alone], requests: 3 },
     full: { ways: [smallWindows, chosen, fastAlone], others: [alone], requests: 5 },
   },
   'reference in Chromium': {
