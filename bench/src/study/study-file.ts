@@ -56,7 +56,7 @@ export function thisMachine(): Machine {
 }
 
 export function writeStudyFile(file: string | URL, study: StudyFile): void {
-  writeFileSync(file, `${JSON.stringify(study, null, 2)}\n`);
+  writeFileSync(file, `${JSON.stringify(study)}\n`);
 }
 
 /** Throws a `StetError` with `STET_ERR_BAD_RESULTS` that says what is wrong with the file. */
