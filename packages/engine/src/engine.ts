@@ -91,6 +91,7 @@ export class CoreEngine implements StetEngine {
     const completionHost: CompletionHost = {
       info,
       maxChoices: limits.maxChoices,
+      maxPrompts: limits.maxPrompts,
       generateChoices: (request, choiceCount, defaultMaxTokens, options) =>
         this.#generate(request, choiceCount, defaultMaxTokens, options),
       tokenBytes: (token) => text.tokenBytes(token),

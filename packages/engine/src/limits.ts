@@ -21,6 +21,8 @@ export interface EngineLimits {
   readonly maxTopLogprobs: number;
   /** `n` of an OpenAI-shaped call: answers to one prompt. */
   readonly maxChoices: number;
+  /** Prompts of one call of `completions`. */
+  readonly maxPrompts: number;
   /** Times in a row that a lost device is answered by a new backend before the engine gives up; a commit begins anew. */
   readonly maxRecreations: number;
   /** Milliseconds before the second re-creation in a row, twice as many before each further one, a minute at most; the first begins at once. */
@@ -42,6 +44,7 @@ export const defaultLimits: EngineLimits = {
   maxLogitBiases: 1024,
   maxTopLogprobs: 20,
   maxChoices: 16,
+  maxPrompts: 128,
   maxRecreations: 3,
   recreationWaitMs: 500,
   defaultMaxTokens: 256,

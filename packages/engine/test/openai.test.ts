@@ -197,13 +197,13 @@ describe('completions.create', () => {
     });
   });
 
-  it('takes the four forms of a prompt where it is one, and refuses several', async () => {
+  it('takes the four forms of a prompt, and refuses what is none', async () => {
     await using fake = await fakeEngine();
     const run = (prompt: unknown) =>
       fake.engine.completions.create({ prompt, temperature: 0, ignore_eos: true } as TextParams & { stream?: false });
     const answers = await Promise.all(['ab', ['ab'], [97, 98], [[97, 98]]].map(run));
     expect(new Set(answers.map((answer) => answer.choices[0]!.text)).size).toBe(1);
-    for (const prompt of [['a', 'b'], [[97], [98]], undefined, 7, [97, 'b']])
+    for (const prompt of [undefined, 7, {}, [], [[]], [97, 'b'], ['a', 7], [[97], ['b']], ['a', null]])
       await expect(run(prompt)).rejects.toMatchObject({ code: 'STET_ERR_BAD_REQUEST' });
   });
 

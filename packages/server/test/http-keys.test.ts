@@ -88,6 +88,9 @@ describe('the streams of a key', () => {
       code: 'STET_ERR_RATE_LIMITED',
     });
     await expect(client.completions.create({ ...params, n: 3 })).rejects.toMatchObject({ status: 400 });
+    await expect(client.completions.create({ ...params, prompt: ['a', 'b', 'c'] })).rejects.toMatchObject({
+      status: 400,
+    });
     await clientOf(server, bob.key).completions.create(params);
     stop.abort();
     second.controller.abort();

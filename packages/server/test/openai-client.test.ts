@@ -171,6 +171,17 @@ describe(`the openai client and the embedded model on ${backendName}`, { timeout
     expect(chunks.flatMap((chunk) => chunk.choices[0]!.logprobs?.token_logprobs ?? [])).toEqual(scores);
   });
 
+  it('answers several prompts at once, as each alone', async () => {
+    const client = tales.client();
+    const prompts = [PROMPT, 'The king'];
+    const { _request_id: _id, ...together } = await client.completions.create({ ...text, prompt: prompts });
+    textCompletionSchema.parse(together);
+    for (const [index, prompt] of prompts.entries()) {
+      const { choices } = await client.completions.create({ ...text, prompt });
+      expect(together.choices[index]).toEqual({ ...choices[0], index });
+    }
+  });
+
   it('scores a prompt without any output, as evaluation harnesses ask', async () => {
     const answer = await tales.client().completions.create({
       ...{ model: 'tales', prompt: PROMPT, max_tokens: 0, echo: true, logprobs: 1 },

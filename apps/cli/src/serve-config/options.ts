@@ -23,6 +23,7 @@ const engineLimitHelp: Readonly<Record<keyof EngineLimits, string>> = {
   maxLogitBiases: 'entries of logitBias',
   maxTopLogprobs: 'log-probabilities beside that of the token itself',
   maxChoices: 'answers to one prompt (n of OpenAI)',
+  maxPrompts: 'prompts of one request for completions of OpenAI',
   maxRecreations: 'times in a row that a lost device is answered by a new backend',
   recreationWaitMs: 'wait before the second of these, doubled from then on',
   defaultMaxTokens: 'output tokens of a request that does not say how many',

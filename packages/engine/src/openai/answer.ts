@@ -34,17 +34,16 @@ export async function collectAnswer(events: AsyncIterable<GenerateEvent>): Promi
   return { text: texts.join(''), tokens, logprobs, ...(promptLogprobs && { promptLogprobs }), done };
 }
 
-/** Of all choices, by their index: the prompt counts once, and so does what was cached of it before. */
-export function usageOf(choices: readonly Done[]): CompletionUsage {
-  const [first] = choices;
-  if (!first) throw new Error('assertion failed: there is at least one choice');
-  const { promptTokens } = first.usage;
+/** Of all choices, by their index: each prompt counts once, and so does what was cached of it before. */
+export function usageOf(choices: readonly Done[], choiceCount: number): CompletionUsage {
+  const firsts = choices.filter((_, index) => index % choiceCount === 0);
+  const promptTokens = firsts.reduce((sum, { usage }) => sum + usage.promptTokens, 0);
   const completionTokens = choices.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: first.stats.cachedTokens },
+    prompt_tokens_details: { cached_tokens: firsts.reduce((sum, { stats }) => sum + stats.cachedTokens, 0) },
   };
 }
 

@@ -39,7 +39,10 @@ export class ChatCompletions {
     return translated.stream ? this.#chunks(translated, open) : this.#whole(translated, open);
   }
 
-  async #whole({ request, warnings }: TranslatedParams, { accepted, streams }: OpenChoices): Promise<ChatCompletion> {
+  async #whole(
+    { request, choiceCount, warnings }: TranslatedParams,
+    { accepted, streams }: OpenChoices,
+  ): Promise<ChatCompletion> {
     const answers = await collectChoices(streams);
     const ends = answers.map(({ done }) => done);
     return {
@@ -51,13 +54,13 @@ export class ChatCompletions {
         logprobs: request.logprobs === undefined ? null : this.#logprobs(logprobs),
         finish_reason: done.finishReason,
       })),
-      usage: usageOf(ends),
+      usage: usageOf(ends, choiceCount),
       stet: stetBlock(accepted[0], ends, warnings),
     };
   }
 
   #chunks(
-    { includeUsage, warnings }: TranslatedParams,
+    { choiceCount, includeUsage, warnings }: TranslatedParams,
     { accepted, streams }: OpenChoices,
   ): AsyncIterableIterator<ChatCompletionChunk> {
     type Choice = ChatCompletionChunk['choices'][number];
@@ -86,7 +89,7 @@ export class ChatCompletions {
         stet: stetBlock(accepted[index]!, [event], warnings),
       };
       const isOver = --openCount === 0;
-      return includeUsage && isOver ? [last, { ...head, choices: [], usage: usageOf(ends) }] : [last];
+      return includeUsage && isOver ? [last, { ...head, choices: [], usage: usageOf(ends, choiceCount) }] : [last];
     });
   }
 
@@ -102,9 +105,7 @@ function chatFields(fields: Readonly<Record<string, unknown>>): OwnFields {
   if (!wanted && fields.top_logprobs !== undefined) badRequest('top_logprobs needs logprobs: true');
   return {
     names: CHAT_FIELDS,
-    request: {
-      messages: messagesOf(fields.messages),
-      ...(wanted && { logprobs: (fields.top_logprobs ?? 0) as number }),
-    },
+    prompts: [{ messages: messagesOf(fields.messages) }],
+    request: wanted ? { logprobs: (fields.top_logprobs ?? 0) as number } : {},
   };
 }

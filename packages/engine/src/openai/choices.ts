@@ -9,9 +9,10 @@ export interface CompletionHost {
   readonly info: Pick<EngineInfo, 'model' | 'deterministic'>;
   /** Largest `n`. */
   readonly maxChoices: number;
+  readonly maxPrompts: number;
   /** Starts all choices of a request or none: then there is one stream, which throws why. */
   generateChoices(
-    request: TranslatedParams['request'],
+    request: GenerateRequest,
     choiceCount: number,
     defaultMaxTokens: number,
     options: GenerateOptions,
@@ -22,21 +23,23 @@ export interface CompletionHost {
   promptPieces(request: GenerateRequest): readonly PromptPiece[];
 }
 
-/** A request that was accepted: its choices by their index. */
+/** A request that was accepted: its choices by their index, those of its first prompt first. */
 export interface OpenChoices {
   readonly accepted: readonly [Accepted, ...Accepted[]];
   readonly streams: readonly AsyncIterableIterator<GenerateEvent>[];
 }
 
-/** Sends a request and waits until it is accepted, so that a refusal rejects before any answer has begun. */
+/** Sends a request for each prompt and waits until all are accepted, so that a refusal rejects before any answer has begun. */
 export async function openChoices(
   host: CompletionHost,
   params: TranslatedParams,
   defaultMaxTokens: number,
   options: GenerateOptions,
 ): Promise<OpenChoices> {
-  const { request, choiceCount, usedNames } = params;
-  const streams = host.generateChoices(request, choiceCount, defaultMaxTokens, options);
+  const { request, prompts, choiceCount, usedNames } = params;
+  const streams = prompts.flatMap((prompt) =>
+    host.generateChoices({ ...request, ...prompt }, choiceCount, defaultMaxTokens, options),
+  );
   try {
     const [first, ...others] = await Promise.all(streams.map(readAccepted));
     assert(first, 'a request has a choice');

@@ -30,12 +30,14 @@ export function echoRequest(
   };
 }
 
-/** Undefined where the answer does not begin with the prompt. */
-export function echoOf({ echo, request }: TranslatedParams, host: CompletionHost): Echo | undefined {
-  if (!echo) return undefined;
-  const pieces = host.promptPieces(request);
-  const text = request.prompt ?? pieces.map((piece) => piece.text).join('');
-  return { text, pieces, output: request.maxTokens === 0 ? 'left-out' : 'kept' };
+/** What stands in front of the answers to each prompt; nothing where the answers do not begin with it. */
+export function echoesOf({ echo, request, prompts }: TranslatedParams, host: CompletionHost): readonly Echo[] {
+  if (!echo) return [];
+  const output = request.maxTokens === 0 ? 'left-out' : 'kept';
+  return prompts.map((prompt) => {
+    const pieces = host.promptPieces(prompt);
+    return { text: prompt.prompt ?? pieces.map((piece) => piece.text).join(''), pieces, output };
+  });
 }
 
 /** The end of an answer as its reader sees it: one whose output is left out has no tokens, and no receipt of them. */

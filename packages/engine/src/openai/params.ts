@@ -51,9 +51,16 @@ export interface TextParams extends CommonParams {
   readonly echo?: boolean | null;
 }
 
+/** A prompt in the engine's own words. */
+export type PromptFields = Pick<GenerateRequest, 'prompt' | 'promptTokens' | 'messages'>;
+export type Prompts = readonly [PromptFields, ...PromptFields[]];
+
 /** A request in the engine's own words, and what concerns the answer's shape alone. */
 export interface TranslatedParams {
+  /** All but the prompt. */
   readonly request: GenerateRequest;
+  readonly prompts: Prompts;
+  /** Answers to each prompt. */
   readonly choiceCount: number;
   /** Answers begin with the prompt. */
   readonly echo: boolean;
@@ -69,6 +76,7 @@ export interface TranslatedParams {
 export interface OwnFields {
   readonly names: readonly string[];
   readonly request: GenerateRequest;
+  readonly prompts: Prompts;
   readonly echo?: boolean;
 }
 
@@ -110,11 +118,13 @@ const RENAMED: ReadonlyMap<string, keyof GenerateRequest> = new Map([
  */
 export function translateParams(
   params: unknown,
-  { info, maxChoices }: Pick<CompletionHost, 'info' | 'maxChoices'>,
+  { info, maxChoices, maxPrompts }: Pick<CompletionHost, 'info' | 'maxChoices' | 'maxPrompts'>,
   own: (fields: Readonly<Record<string, unknown>>) => OwnFields,
 ): TranslatedParams {
   const fields = withoutNulls(plainObject(params, 'the request'));
-  const { names, request, echo = false } = own(fields);
+  const { names, request, prompts, echo = false } = own(fields);
+  if (prompts.length > maxPrompts)
+    badRequest(`prompt has ${prompts.length} prompts, at most ${maxPrompts} are allowed`);
   const translated: Record<string, unknown> = {};
   const usedNames = new Map<string, string>();
   const unknown: string[] = [];
@@ -135,6 +145,7 @@ export function translateParams(
     badRequest(`unknown parameter "${unknown[0]}" in a deterministic request`);
   return {
     request: { temperature: 1, ...(translated as GenerateRequest), ...request },
+    prompts,
     usedNames,
     echo,
     choiceCount: choiceCountOf(fields, maxChoices),
@@ -154,14 +165,19 @@ function choiceCountOf(fields: Readonly<Record<string, unknown>>, maxChoices: nu
   return count;
 }
 
-/** The engine's prompt field from the legacy endpoint's four forms. */
-export function promptOf(value: unknown): Pick<GenerateRequest, 'prompt' | 'promptTokens'> {
-  const single =
-    Array.isArray(value) && value.length === 1 && typeof value[0] !== 'number' ? (value[0] as unknown) : value;
-  if (typeof single === 'string') return { prompt: single };
-  if (Array.isArray(single) && single.every((entry) => typeof entry === 'number'))
-    return { promptTokens: single as number[] };
-  return badRequest('prompt must be one string or one array of token ids; several prompts are several requests');
+/** The engine's prompt fields from the legacy endpoint's four forms: a text, token ids, or an array of either. */
+export function promptsOf(value: unknown): Prompts {
+  if (typeof value === 'string') return [{ prompt: value }];
+  const entries: readonly unknown[] = Array.isArray(value) ? value : [undefined];
+  if (entries.every((entry) => typeof entry === 'number')) return [{ promptTokens: entries }];
+  const [first, ...others] = entries.map(promptOf);
+  return [first!, ...others];
+}
+
+function promptOf(value: unknown): PromptFields {
+  if (typeof value === 'string') return { prompt: value };
+  if (Array.isArray(value) && value.every((entry) => typeof entry === 'number')) return { promptTokens: value };
+  return badRequest('prompt must be a string, an array of token ids, or an array of either');
 }
 
 /** Messages whose content is a string or a list of text parts. */

@@ -5,11 +5,13 @@ export interface StetBlock {
   readonly deterministic: boolean;
   /** Of choice 0, and so of the request; `deriveSeed` gives those of the others. In a chunk: of the choice that it ends. */
   readonly seed: number;
+  /** Of choice 0 of each prompt, where there are several: the same if the request has a seed. */
+  readonly seeds?: readonly number[];
   /** Of all choices together; in a chunk of the one that it ends, as the receipt. */
   readonly windows: number;
   readonly rollbacks: number;
   readonly receipt?: Receipt;
-  /** In place of `receipt` where `n` is more than 1: of each choice, in their order. */
+  /** In place of `receipt` where there are several choices: of each, in their order. */
   readonly receipts?: readonly Receipt[];
   /** Fields that were ignored; deterministic requests refuse them instead. */
   readonly warnings?: readonly string[];

@@ -23,6 +23,7 @@ const stetSchema = z
   .strictObject({
     deterministic: z.boolean(),
     seed: z.int(),
+    seeds: z.exactOptional(z.array(z.int())),
     windows: z.int(),
     rollbacks: z.int(),
     receipt: z.exactOptional(receiptSchema),

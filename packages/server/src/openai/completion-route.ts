@@ -124,9 +124,10 @@ function checkModel(asked: unknown, served: string): void {
     throw new StetError('STET_ERR_UNKNOWN_MODEL', `model: this server serves "${served}"`);
 }
 
-/** Streams that the request takes. A number that the engine will refuse counts as one. */
-function choiceCount({ n }: Readonly<Record<string, unknown>>): number {
-  return typeof n === 'number' && Number.isSafeInteger(n) && n >= 1 ? n : 1;
+/** Streams that the request takes: `n` for each prompt. A number that the engine will refuse counts as one. */
+function choiceCount({ n, prompt }: Readonly<Record<string, unknown>>): number {
+  const perPrompt = typeof n === 'number' && Number.isSafeInteger(n) && n >= 1 ? n : 1;
+  return perPrompt * (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? Math.max(1, prompt.length) : 1);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

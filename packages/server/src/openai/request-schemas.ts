@@ -66,8 +66,8 @@ const tokenIdsSchema = z.array(z.int().min(0)).min(1);
 export const textRequestSchema = z
   .looseObject({
     prompt: z
-      .union([z.string(), tokenIdsSchema, z.tuple([z.string()]), z.tuple([tokenIdsSchema])])
-      .describe('One prompt, as text or as token ids.'),
+      .union([z.string(), tokenIdsSchema, z.array(z.string()).min(1), z.array(tokenIdsSchema).min(1)])
+      .describe('One prompt, as text or as token ids, or several: n choices for each, those of the first one first.'),
     ...commonFields,
     max_tokens: z.int().min(0).nullish().describe('16 by default; 0 only with echo.'),
     logprobs: z.int().min(0).max(maxTopLogprobs).nullish(),
