@@ -192,7 +192,8 @@ describe('a pull over a bad network', () => {
     expect(server.requests.filter(({ line }) => line.includes('/store/')).length).toBe(1);
   });
 
-  test.prop([fc.array(fc.integer({ min: 0, max: 300_000 }), { minLength: 1, maxLength: 6 })], { numRuns: 25 })(
+  // The file has 300,000 bytes: one that drops after the last of them has been delivered.
+  test.prop([fc.array(fc.integer({ min: 0, max: 299_999 }), { minLength: 1, maxLength: 6 })], { numRuns: 25 })(
     'goes on by ranges after connections that drop anywhere, and has the same bytes',
     async (drops) => {
       cacheFolder = join(root, `cache-${caches++}`);
@@ -206,7 +207,7 @@ describe('a pull over a bad network', () => {
       const { path } = await pull(server).catch(() => pull(server));
       expect(sha256(readFileSync(join(path, 'model.safetensors')))).toBe(sha256(MODEL['model.safetensors'].bytes));
       const ranges = server.requests.filter(({ line, range }) => line.includes('/store/') && range).length;
-      const cuts = drops.filter((afterBytes) => afterBytes > 0 && afterBytes < 300_000).length;
+      const cuts = drops.filter((afterBytes) => afterBytes > 0).length;
       expect(ranges).toBeGreaterThanOrEqual(Math.min(cuts, 1));
       expect(blobs().some((name) => name.endsWith('.incomplete'))).toBe(false);
     },
