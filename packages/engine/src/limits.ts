@@ -8,7 +8,7 @@ export interface EngineLimits {
   readonly maxRunning: number;
   /** Rows of one batch of a step, and so the largest prefill chunk. */
   readonly maxRows: number;
-  /** Of the canonical batch alone, where it is less: windows that share a pass, and chunks of deterministic prompts. */
+  /** Of the canonical batch alone, where it is less than `maxRows`: windows that share a pass, and chunks of deterministic prompts. */
   readonly maxCanonicalRows: number;
   /** Unread output tokens at which a sequence pauses until its reader comes back. */
   readonly maxUnreadTokens: number;
@@ -35,7 +35,8 @@ export const defaultLimits: EngineLimits = {
   maxWaiting: 1024,
   maxRunning: 256,
   maxRows: 256,
-  maxCanonicalRows: 256,
+  // More than any batch has: no bound of its own.
+  maxCanonicalRows: 2 ** 20,
   maxUnreadTokens: 256,
   promptCharactersPerPosition: 64,
   maxMessages: 1024,

@@ -1,9 +1,6 @@
 import { isStetError } from '@stet/backend';
 import type { AnswerRequest, AnswerSource } from '../source/answer-source.js';
 
-/** Most requests that the page puts beside another. */
-export const maxLoad = 32;
-
 const BEGINNINGS = [
   'One day, a little boy named Tim',
   'The king',
